@@ -1,11 +1,13 @@
 /** Dispatchers that decide wrongly. */
-import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import type { JournalRecord, RecordOf } from "../../actors/dispatcher/journal/records.ts";
 import { splitCount } from "../../data/sharding/split_table.ts";
 import { MemberLinks } from "../../actors/dispatcher/liveness/member_links.ts";
+import { ReachabilityProbe } from "../../actors/dispatcher/liveness/reachability_probe.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { WatchEnd } from "../../actors/runtime/actor.ts";
 import { Cell } from "../../actors/runtime/cell.ts";
 import type { WorkNews } from "../../actors/dispatcher/protocol_heartbeats.ts";
+import { WANTED_TAG } from "../workloads/lib/targets.ts";
 import { SimWorld } from "../world.ts";
 import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
 
@@ -69,6 +71,27 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
           }
         }
       }),
+  },
+  {
+    name: "ignore-tags",
+    wrong: "a dispatcher that gives tasks to workers without the tags that the job wants",
+    workload: "dynamic",
+    crashes: [],
+    install: () => registeredAs((worker) => ({ ...worker, tags: [...worker.tags, WANTED_TAG] })),
+  },
+  {
+    name: "ignore-private",
+    wrong: "a dispatcher that gives all clients the tasks of private workers",
+    workload: "dynamic",
+    crashes: [],
+    install: () => registeredAs((worker) => ({ ...worker, isPrivate: false })),
+  },
+  {
+    name: "dial-nobody",
+    wrong: "a dispatcher that does not check whether workers answer at their addresses",
+    workload: "dynamic",
+    crashes: [],
+    install: () => changed(ReachabilityProbe.prototype, { check() {} }),
   },
   {
     name: "deaths-by-task",
@@ -193,6 +216,17 @@ function watchesEnded(reported: WatchEnd): Disposable {
         target,
         (error, end) => down(error, end === reported ? "ended" : end),
       );
+    },
+  }));
+}
+
+/** Registers workers as others than they are. */
+function registeredAs(
+  change: (worker: RecordOf<"worker_registered">) => RecordOf<"worker_registered">,
+): Disposable {
+  return changed(DispatcherState.prototype, ({ apply }) => ({
+    apply(record) {
+      apply.call(this, record.type === "worker_registered" ? change(record) : record);
     },
   }));
 }
