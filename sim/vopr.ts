@@ -84,7 +84,7 @@ async function main(settings: Settings): Promise<void> {
     using requests = new StopRequests();
     const seed = `seed ${first!.options.seed} of ${first!.workload}`;
     const isBroken = await requests.interrupting(
-      showTimeline(first!),
+      showTimeline(first!, settings),
       () => `Interrupted: the run of ${seed} has not ended, and its timeline is lost`,
     );
     if (isBroken) Deno.exitCode = EXIT_FAILURE;

@@ -1,6 +1,6 @@
 /**
- * Measures range → map → filter → batch(1024) by hand, with plain iterators on one core. This is the
- * ceiling for the data engine.
+ * Measures range → map → filter → batch(1024) by hand, with plain iterators on one core. The data engine
+ * may be faster, because its iterators need no result object for each element.
  *
  * The iterators follow the JavaScript standard: `next()` returns an object of `value` and `done`. Full
  * batches of numbers are `Float64Array`s, like those of a data pipeline.

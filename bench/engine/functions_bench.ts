@@ -7,7 +7,7 @@ import { AUTOTUNE, Dataset, type DatasetOptions } from "../../mod.ts";
 import { type Load, pipelinedLoad } from "../bare/load.ts";
 import type { Bench } from "../lib/bench.ts";
 
-/** A round takes about 4 ns. */
+/** A round takes 4 to 9 ns, depending on the processor. */
 function work(x: number, { rounds }: { readonly rounds: number }): number {
   for (let i = 0; i < rounds; i++) x = Math.sqrt(x * x + i);
   return x;

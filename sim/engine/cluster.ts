@@ -22,10 +22,7 @@ interface SimClusterOptions {
   readonly seed: bigint;
   /** Default: none. */
   readonly faults?: FaultOptions;
-  /**
-   * Whether to keep a readable timeline and error stacks. The stacks then enter the trace's hash.
-   * Default false.
-   */
+  /** Whether to keep a readable timeline and error stacks. The trace's hash stays. Default false. */
   readonly readable?: boolean;
   /** Kinds of actors that nodes start when another node requests it. */
   readonly kinds?: Readonly<Record<string, ActorKind>>;
@@ -136,11 +133,10 @@ export class SimCluster {
     globalThis.addEventListener("unhandledrejection", onUncaught);
     // Other runs are slower, and also report a rejection that only a later event handles.
     const eventsPerTurn = this.network.copiesMessages ? EVENTS_PER_TURN : 1;
-    // Error stacks name files of this machine, so they must not enter the trace. Some runs also take a
-    // third less time without them.
+    // Some runs take a third less time without error stacks.
     const errors: { stackTraceLimit: number | undefined } = Error;
     const { stackTraceLimit } = errors;
-    // With `undefined`, errors have no `stack`. With 0, each error would make and send an empty stack.
+    // With `undefined`, errors have no `stack`. With 0, each error would make an empty one.
     if (!this.#readable) errors.stackTraceLimit = undefined;
     try {
       await this.scheduler.run({ ...limits, until, eventsPerTurn });

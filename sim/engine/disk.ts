@@ -42,6 +42,8 @@ export class SimDisk {
    * use.
    */
   capacityBytes = Infinity;
+  /** Whether a write has failed, in any life of the node. */
+  hasFailed = false;
 
   constructor(deps: DiskDependencies) {
     this.#deps = deps;
@@ -230,6 +232,7 @@ class SimLog implements DurableLog {
       sizeOf(this.#pending.slice(0, write.upTo - this.#settled));
     if (this.#disk.usedBytes + wanted > this.#disk.capacityBytes) {
       counters.count("disk_full");
+      this.#disk.hasFailed = true;
       return new LeatError(
         "resource_exhausted",
         `The disk of ${this.#life.node} is full (${this.#disk.capacityBytes} bytes)`,
@@ -237,6 +240,7 @@ class SimLog implements DurableLog {
     }
     if (!random.chance(faults().diskErrorProbability)) return undefined;
     counters.count("disk_error");
+    this.#disk.hasFailed = true;
     // The write may have stored some records before it failed.
     this.#storeSome();
     return new LeatError("data_loss", `The disk of ${this.#life.node} cannot be written`);

@@ -118,6 +118,8 @@ export type WorkerSettings =
     | "skipAfterMs"
     | "placement"
     | "tags"
+    | "process"
+    | "isPrivate"
     | "aheadBytesMax"
   >
   & {

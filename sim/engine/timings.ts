@@ -16,6 +16,8 @@ export const FIRST_ANSWER_TIMEOUT_MS = 60_000;
 
 /** The timings of each kind of actor. Omitted timings are those of production. */
 export interface ServiceTimings {
+  /** Whether all are those of production, so that no living node is declared lost. */
+  readonly areOfProduction: boolean;
   readonly dispatcher: Pick<
     DispatcherConfig,
     "workerTimeoutMs" | "clientTimeoutMs" | "clientGraceMs" | "lostTaskTimeoutMs" | "scaling"
@@ -24,13 +26,17 @@ export interface ServiceTimings {
   readonly client: Pick<ClientOptions, "refreshMs" | "requestTimeoutMs" | "firstAnswerTimeoutMs">;
 }
 
+type QuickTimings = Partial<Omit<ServiceTimings, "areOfProduction">>;
+
 /** Draws either the workload's quick timings or those of production. */
-export function drawTimings(cluster: SimCluster, quick: Partial<ServiceTimings>): ServiceTimings {
-  const isQuick = !cluster.random.fork("timings of production").chance(PRODUCTION_PROBABILITY);
-  if (!isQuick) cluster.counters.tally("timings_of_production");
-  const { dispatcher = {}, worker = {}, client = {} } = isQuick ? quick : {};
+export function drawTimings(cluster: SimCluster, quick: QuickTimings): ServiceTimings {
+  const areOfProduction = cluster.random.fork("timings of production").chance(
+    PRODUCTION_PROBABILITY,
+  );
+  if (areOfProduction) cluster.counters.tally("timings_of_production");
+  const { dispatcher = {}, worker = {}, client = {} } = areOfProduction ? {} : quick;
   const firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS;
-  return { dispatcher, worker, client: { firstAnswerTimeoutMs, ...client } };
+  return { areOfProduction, dispatcher, worker, client: { firstAnswerTimeoutMs, ...client } };
 }
 
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];

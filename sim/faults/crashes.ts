@@ -40,6 +40,17 @@ export interface CrashPoint {
   readonly lives?: number;
 }
 
+/** Whether a node of a role crashes in a run with these options. */
+export function crashesRole(
+  role: Role,
+  { crashes = [], crashPoint }: {
+    readonly crashes?: readonly Role[];
+    readonly crashPoint?: CrashPoint;
+  },
+): boolean {
+  return crashes.includes(role) || crashPoint?.role === role;
+}
+
 interface CrashesOptions {
   /** The names of the nodes of each role. */
   readonly nodes: Readonly<Record<Role, readonly string[]>>;

@@ -39,6 +39,7 @@ export class RunnersAround implements RunnerFactory {
       get bytesRead() {
         return runner.bytesRead;
       },
+      recycle: (buffer) => runner.recycle?.(buffer),
       next: this.#around((ownStep, wish) => runner.next(ownStep, wish), settings),
       dispose: () => runner.dispose(),
     };

@@ -1,13 +1,18 @@
 /** Dispatchers that decide wrongly. */
-import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import type { JournalRecord, RecordOf } from "../../actors/dispatcher/journal/records.ts";
 import { splitCount } from "../../data/sharding/split_table.ts";
 import { MemberLinks } from "../../actors/dispatcher/liveness/member_links.ts";
+import { ReachabilityProbe } from "../../actors/dispatcher/liveness/reachability_probe.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { WatchEnd } from "../../actors/runtime/actor.ts";
 import { Cell } from "../../actors/runtime/cell.ts";
 import type { WorkNews } from "../../actors/dispatcher/protocol_heartbeats.ts";
+import { WANTED_TAG } from "../workloads/lib/targets.ts";
 import { SimWorld } from "../world.ts";
 import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
+
+/** The bug happens once in this many calls. */
+const CALLS_UNTIL_BUG = 5;
 
 /** The mutants of this module. */
 export const DISPATCHER_MUTANTS: readonly Mutant[] = [
@@ -23,6 +28,21 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
         if (record.type !== "split_assigned") return;
         for (const ring of state.tasks.get(record.taskId)!.requests) ring.fill(0);
       }),
+  },
+  {
+    name: "bug-now-and-then",
+    wrong: "a dispatcher with a bug that ends it now and then, and is hidden by its restart",
+    workload: "dynamic",
+    crashes: [],
+    install: () => {
+      let calls = 0;
+      return changed(DispatcherState.prototype, ({ iterationsFor }) => ({
+        iterationsFor(worker) {
+          if (++calls % CALLS_UNTIL_BUG === 0) throw new TypeError("a bug");
+          return iterationsFor.call(this, worker);
+        },
+      }));
+    },
   },
   {
     name: "lost-split-twice",
@@ -51,6 +71,27 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
           }
         }
       }),
+  },
+  {
+    name: "ignore-tags",
+    wrong: "a dispatcher that gives tasks to workers without the tags that the job wants",
+    workload: "dynamic",
+    crashes: [],
+    install: () => registeredAs((worker) => ({ ...worker, tags: [...worker.tags, WANTED_TAG] })),
+  },
+  {
+    name: "ignore-private",
+    wrong: "a dispatcher that gives all clients the tasks of private workers",
+    workload: "dynamic",
+    crashes: [],
+    install: () => registeredAs((worker) => ({ ...worker, isPrivate: false })),
+  },
+  {
+    name: "dial-nobody",
+    wrong: "a dispatcher that does not check whether workers answer at their addresses",
+    workload: "dynamic",
+    crashes: [],
+    install: () => changed(ReachabilityProbe.prototype, { check() {} }),
   },
   {
     name: "deaths-by-task",
@@ -175,6 +216,17 @@ function watchesEnded(reported: WatchEnd): Disposable {
         target,
         (error, end) => down(error, end === reported ? "ended" : end),
       );
+    },
+  }));
+}
+
+/** Registers workers as others than they are. */
+function registeredAs(
+  change: (worker: RecordOf<"worker_registered">) => RecordOf<"worker_registered">,
+): Disposable {
+  return changed(DispatcherState.prototype, ({ apply }) => ({
+    apply(record) {
+      apply.call(this, record.type === "worker_registered" ? change(record) : record);
     },
   }));
 }

@@ -5,6 +5,7 @@ import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ElementAnswer, StreamPosition } from "../../actors/worker/protocol.ts";
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
+import { LeatError } from "../../core/error.ts";
 import { asksChanged, changed, type Mutant, tampered } from "./mutant.ts";
 
 type SplitAnswer = { readonly split?: { readonly sequence?: number; readonly index: number } };
@@ -22,6 +23,27 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
     install: () => {
       const isAgain = reissues();
       return tampered((envelope) => isAgain(envelope) ? undefined : envelope);
+    },
+  },
+  {
+    name: "forget-readers",
+    wrong: "a dispatcher that does not know the readers of DETERMINISTIC jobs after a restart",
+    workload: "ordered",
+    crashes: ["dispatcher", "dispatcher"],
+    install: () => {
+      const isAfterRestart = restarts();
+      const asked = new Set<string>();
+      return tampered((envelope) => {
+        const { kind, source, target } = envelope;
+        if (kind === "ask" && envelope.method === "clientHeartbeat") {
+          asked.add(`${source.incarnation} ${envelope.id}`);
+        }
+        if (kind !== "reply" || !asked.has(`${target.incarnation} ${envelope.id}`)) return envelope;
+        if (!isAfterRestart(envelope)) return envelope;
+        const { body: _, ...rest } = envelope;
+        const error = new LeatError("not_found", "There is no such client").toWire();
+        return { ...rest, kind: "failure", error };
+      });
     },
   },
   {
@@ -137,6 +159,16 @@ function reissues(): (envelope: Envelope) => boolean {
     if (sequence === undefined) return false;
     const task = `${envelope.target.node} ${envelope.target.path}`;
     return owners.getOrInsert(sequence, task) !== task;
+  };
+}
+
+/** Whether a message is the first to its receiver from another life of the sender. */
+function restarts(): (envelope: Envelope) => boolean {
+  const lives = new Map<string | undefined, string>();
+  return ({ source, target }) => {
+    const before = lives.get(target.incarnation);
+    lives.set(target.incarnation, source.incarnation);
+    return before !== undefined && before !== source.incarnation;
   };
 }
 

@@ -51,6 +51,21 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
       })),
   },
   {
+    name: "keep-files",
+    wrong: "a save that removes no data files, neither of dead workers nor of replaced datasets",
+    workload: "saving",
+    install: () =>
+      changed(SharedFiles.prototype, ({ of }) => ({
+        of(life) {
+          const { files, newFiles } = of.call(this, life);
+          const remove = (path: string) => {
+            if (!/\.(tfrecord|run|rest)$/.test(path)) newFiles.remove(path);
+          };
+          return { files, newFiles: { ...newFiles, remove } };
+        },
+      })),
+  },
+  {
     name: "forget-lost-chunks",
     wrong: "a dispatcher that never reassigns the work of a lost task",
     workload: "saving",

@@ -43,6 +43,18 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
       })),
   },
   {
+    name: "want-one",
+    wrong: "a dispatcher that always wants one worker",
+    workload: "autoscaling",
+    crashes: [],
+    install: () =>
+      changed(Autoscaler.prototype, ({ observe }) => ({
+        observe(nowMs, signs) {
+          return { ...observe.call(this, nowMs, signs), wanted: 1 };
+        },
+      })),
+  },
+  {
     name: "want-more-and-less",
     seed: 2,
     wrong: "a dispatcher that wants one worker more and one less alternately",

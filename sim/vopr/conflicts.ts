@@ -30,9 +30,6 @@ const IGNORED: Readonly<Record<string, Remedies>> = {
     "--jobs": `leave out --jobs, because ${ONE_RUN}, in the main thread`,
     "--seed-timeout-s":
       `leave out --seed-timeout-s, because ${ONE_RUN}, in the main thread: Ctrl-C ends it`,
-    "--hashes":
-      "leave out --timeline, which encodes messages in another form than other runs, and so has " +
-      "another hash; --seeds 1 --hashes prints the hash",
     "--crash ROLE": "name the message at which it crashes, such as --crash worker@7",
   },
   "--jobs 0": {

@@ -45,14 +45,18 @@ export function hashLine({ workload, options }: SeedRun, hash: string): string {
   return `${workload} ${seed}${point} ${hash}`;
 }
 
-/** Prints the timeline of a run. Returns whether a promise was broken. */
-export async function showTimeline(run: SeedRun): Promise<boolean> {
+/** Prints the timeline of a run, and its hash if asked. Returns whether a promise was broken. */
+export async function showTimeline(
+  run: SeedRun,
+  { hashes }: { readonly hashes: boolean },
+): Promise<boolean> {
   const title = `${run.workload}: ${formatRun(run.options)}`;
   console.log(title);
   const outcome = await outcomeOf(run, { readable: true });
   for (const line of timelineOf(outcome)) console.log(line);
   for (const violation of outcome.violations) console.log(`VIOLATION ${violation}`);
   console.log(title);
+  if (hashes) console.log(hashLine(run, outcome.hash));
   const { violations: { length: broken } } = outcome;
   console.log(
     broken > 0

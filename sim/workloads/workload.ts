@@ -15,6 +15,7 @@ import {
 import { findLeaks, hasLeaks } from "./lib/leak_check.ts";
 import { Nemesis } from "../faults/nemesis.ts";
 import { type FaultOptions, NO_FAULTS } from "../faults/options.ts";
+import { BugChecker } from "../checkers/bugs.ts";
 import { FenceChecker } from "../checkers/fences.ts";
 import { MemoryChecker } from "../checkers/memory.ts";
 import { journalOf } from "../engine/service.ts";
@@ -77,7 +78,9 @@ export async function outcomeOf<R extends Run>(
   const nodes = () => cluster.nodes;
   cluster.onStep = () => memory.look(nodes, cluster.scheduler.nowUs / 1_000);
   const fences = new FenceChecker(violations.by("fences"));
+  const bugs = new BugChecker(violations.by("bugs"));
   cluster.onStart = (node) => {
+    bugs.watch(node);
     if (cluster.trainers.includes(node.name)) memory.watch(node);
     fences.watch(node.system);
   };

@@ -20,9 +20,14 @@ import { autoscale, type Scaler, type ScalingStep } from "../../server/cluster/s
 import { Violations } from "../checkers/checker.ts";
 import { DeliveryChecker } from "../checkers/deliveries.ts";
 import { StreamChecker } from "../checkers/stream.ts";
-import { type AutoscalingPace, autoscalingPace, STEADY_WORKERS } from "./lib/autoscaling_pace.ts";
+import {
+  type AutoscalingPace,
+  autoscalingPace,
+  STEADY_WORKERS,
+  STEADY_WORKERS_MIN,
+} from "./lib/autoscaling_pace.ts";
 import { SimCluster } from "../engine/cluster.ts";
-import { Crashes } from "../faults/crashes.ts";
+import { Crashes, crashesRole } from "../faults/crashes.ts";
 import { OPERATOR_NODE, SimFleet } from "../engine/fleet.ts";
 import type { SimHost } from "../host.ts";
 import type { SimNode } from "../engine/node.ts";
@@ -96,6 +101,8 @@ class AutoscalingRun implements Disposable {
   readonly #limits: { readonly minWorkers: number; readonly maxWorkers: number };
   /** Whether no trainer and no worker crashes. */
   readonly #losesNothing: boolean;
+  /** Whether no trainer crashes, and the dispatcher takes none for lost. */
+  readonly areTrainersKept: boolean;
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #scaler: Scaler;
   readonly #timings: ServiceTimings;
@@ -115,14 +122,12 @@ class AutoscalingRun implements Disposable {
   #hasHealed = false;
   #stops = 0;
 
-  constructor(
-    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
-    job: Job,
-  ) {
+  constructor(options: RunOptions, job: Job) {
+    const { seed, faults, readable = false, crashes = [], crashPoint } = options;
     this.#job = job;
     job.watch(this.violations);
-    const crashing = [...crashes, ...(crashPoint === undefined ? [] : [crashPoint.role])];
-    this.#losesNothing = crashing.every((role) => role === "dispatcher");
+    const trainersCrash = crashesRole("client", options);
+    this.#losesNothing = !trainersCrash && !crashesRole("worker", options);
     this.cluster = new SimCluster({ seed, faults, readable });
     const rng = this.cluster.random.fork("autoscaling");
     this.#limits = { minWorkers: rng.pick(WORKERS_MIN), maxWorkers: rng.pick(WORKERS_MAX) };
@@ -132,7 +137,8 @@ class AutoscalingRun implements Disposable {
       worker: WORKER,
       client: CLIENT,
     });
-    const { dispatcher } = this.#timings;
+    const { dispatcher, areOfProduction } = this.#timings;
+    this.areTrainersKept = areOfProduction && !trainersCrash;
     const operators = rng.fork("scaling").chance(SOONER_PROBABILITY) ? SOONER : {};
     this.#scaling = checkScaling(dispatcher.scaling ?? operators);
     this.#pace = autoscalingPace(this.#scaling);
@@ -264,6 +270,10 @@ class AutoscalingRun implements Disposable {
     const what = "the number of workers has settled";
     await runUntil(this.cluster, hasSettled, what, livenessMaxMs);
     const [size, stops] = [this.#fleet.names.length, this.#stops];
+    const needed = Math.min(STEADY_WORKERS_MIN, this.#limits.maxWorkers);
+    if (size < needed) {
+      this.violations.by("settled").add(`${size} workers are there of the ${needed} that it needs`);
+    }
     const dispatcher = this.cluster.node(DISPATCHER_NODE);
     dispatcher.crash();
     this.cluster.after(AWAY_MS, "restart", () => dispatcher.start());
@@ -374,7 +384,7 @@ class OrderedJob implements Job {
     const saved = this.#saved;
     if (saved !== undefined) await iterator.restore(saved.token);
     for (let position = saved?.position ?? 0;; position++) {
-      const given = await take(iterator);
+      const given = await take(iterator, { isOnly: () => run.areTrainersKept });
       if (given === "lost") {
         await iterator.return();
         return false;

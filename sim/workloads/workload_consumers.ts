@@ -22,7 +22,7 @@ import { RunsChecker } from "../checkers/runs.ts";
 import { StreamChecker } from "../checkers/stream.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { type Consumer, type ConsumersPlan, epochsOf, type Process } from "./lib/consumers_plan.ts";
-import { Crashes } from "../faults/crashes.ts";
+import { Crashes, crashesRole } from "../faults/crashes.ts";
 import { SimFleet } from "../engine/fleet.ts";
 import type { SimNode } from "../engine/node.ts";
 import { PIPELINE_NAMES, type PipelineName, pipelineOf } from "../reference/ordered_pipelines.ts";
@@ -92,6 +92,8 @@ class ConsumersRun implements Disposable {
   readonly #areNamed: boolean;
   /** Whether all consumers restart when one crashes. */
   readonly #areOneGroup: boolean;
+  /** Whether no reader has taken the place of others so far, and the dispatcher takes none for lost. */
+  #areOnly: boolean;
   /** Readers of earlier starts, in processes that live on. */
   readonly #lingering: DatasetIterator<unknown>[] = [];
   readonly #consumers: readonly Consumer[];
@@ -105,10 +107,8 @@ class ConsumersRun implements Disposable {
   /** When any consumer last received an element. */
   #progressUs = 0;
 
-  constructor(
-    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
-    { pipeline, areApart, areNamed, epochs }: ConsumersPlan,
-  ) {
+  constructor(options: RunOptions, { pipeline, areApart, areNamed, epochs }: ConsumersPlan) {
+    const { seed, faults, readable = false, crashes = [], crashPoint } = options;
     this.#pipeline = pipeline;
     this.#areApart = areApart;
     this.#areNamed = areNamed;
@@ -118,7 +118,8 @@ class ConsumersRun implements Disposable {
     const rng = this.cluster.random.fork("consumers");
     const count = 1 + rng.int(CONSUMERS_MAX);
     this.#timings = drawStreamTimings(this.cluster, rng);
-    const { dispatcher, worker } = this.#timings;
+    const { dispatcher, worker, areOfProduction } = this.#timings;
+    this.#areOnly = areOfProduction && !areNamed && !crashesRole("client", options);
     const windows = { windowSplits: WINDOW_SPLITS, journalRecordsMax: JOURNAL_RECORDS_MAX };
     const timeouts = this.#areOneGroup ? CLIENT_TIMEOUTS : {};
     const config = { ...dispatcher, ...windows, ...timeouts };
@@ -208,6 +209,7 @@ class ConsumersRun implements Disposable {
           if (isAcrossEpochs(this.#consumers, step)) saved.delete(step);
         }
       }
+      this.#areOnly = false;
       this.#launcher.restartAll();
     }
     this.cluster.after(PAUSE_MS, "launcher looks", () => this.#restartWhenApart());
@@ -250,6 +252,8 @@ class ConsumersRun implements Disposable {
   }
 
   #move(consumer: Consumer): void {
+    // Its next reader replaces those of the others, too.
+    this.#areOnly = false;
     consumer.active = consumer.nodes.find((name) => name !== consumer.active)!;
     this.cluster.counters.tally("consumer_moved");
     const node = this.cluster.node(consumer.active);
@@ -316,7 +320,8 @@ class ConsumersRun implements Disposable {
     if (checkpoint !== undefined) await iterator.restore(checkpoint.token);
     else saved.set(0, { token: await iterator.save(), epoch });
     for (;;) {
-      const taken = take(iterator, checkpoint !== undefined).catch((error) => {
+      const reader = { isRestored: checkpoint !== undefined, isOnly: () => this.#areOnly };
+      const taken = take(iterator, reader).catch((error) => {
         // A reader of a replaced run is refused.
         if (!this.#areNamed || this.#launcher.restart === restart) throw error;
         return "restarted" as const;

@@ -1,6 +1,7 @@
 /**
  * A small cluster that reads one dataset under `DYNAMIC` sharding, or `OFF`: a dispatcher, three
- * workers and two clients of one job.
+ * workers and two clients of one job. In some runs workers lack a tag that the job wants, serve only
+ * clients of their own process, or do not answer at their address.
  *
  * Promises:
  * - No element is received twice. Under `OFF`, no element is received more often than workers started.
@@ -9,6 +10,7 @@
  * - If no client has crashed, every element is received once, except those that a crashed worker held.
  *   Under `OFF`, it is received once from each worker that took part and did not crash.
  * - If a client has crashed, under `DYNAMIC` every element was at least made.
+ * - A worker serves only the clients that may read it.
  * - Once the cluster has healed, every client reaches the end.
  */
 import type { Feed } from "../../actors/client/feed.ts";
@@ -33,6 +35,7 @@ import { pacedBy } from "../faults/paced_runners.ts";
 import { SimRandom } from "../engine/random.ts";
 import { watchedRunners } from "../faults/runners_around.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../engine/service.ts";
+import { Targets } from "./lib/targets.ts";
 import { TaskLives } from "./lib/task_lives.ts";
 import { TaskedWorkers } from "./lib/tasked_workers.ts";
 import { drawTimings, FIRST_ANSWER_TIMEOUT_MS, type ServiceTimings } from "../engine/timings.ts";
@@ -121,6 +124,7 @@ class DynamicRun {
   readonly #taskLives = new TaskLives();
   readonly #maxOutstandingRequests: number;
   readonly #timings: ServiceTimings;
+  readonly #targets: Targets;
 
   constructor(options: DynamicOptions) {
     this.#options = options;
@@ -132,6 +136,13 @@ class DynamicRun {
     );
     const { seed, faults, readable = false, crashes = [] } = options;
     this.cluster = new SimCluster({ seed, faults, readable });
+    this.#targets = new Targets({
+      cluster: this.cluster,
+      violations: this.violations,
+      workers: WORKERS,
+      clients: CLIENTS,
+      clientsCrash: this.#crashesOf("client") > 0,
+    });
     this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
     const rng = this.cluster.random.fork("pace");
     this.#maxOutstandingRequests = rng.pick(OUTSTANDING);
@@ -148,7 +159,8 @@ class DynamicRun {
         const onMade = (frame: Uint8Array) => made(String(decodeMessage(frame)));
         const onFailed = ({ message }: WireError) => made(String(failedWith(message)));
         const runnersOf = (host: SimHost) => watchedRunners(pace(host), onMade, onFailed);
-        bootWorker(this.#timings.worker, runnersOf)(node);
+        const target = this.#targets.worker(name, node);
+        bootWorker({ ...this.#timings.worker, ...target }, runnersOf)(node);
       });
     }
     for (const name of CLIENTS) this.cluster.addNode(name, (node) => this.#bootClient(node));
@@ -166,6 +178,7 @@ class DynamicRun {
       this.#crashes,
       () => this.#ended.size === CLIENTS.length,
     );
+    await this.#targets.expectDeafKnown(this.cluster.node(CLIENTS[0]));
     this.#handover.expectAll();
     if (this.#crashesOf("client") > 0) return this.#expectAllMade();
     // A crashing dispatcher loses nothing, because it answers only after it has journaled.
@@ -199,10 +212,12 @@ class DynamicRun {
   #bootDispatcher(node: SimNode): void {
     const { wrapJournal, journalRecordsMax } = this.#options;
     node.system.inspect(this.#ledger.observe);
-    bootDispatcher({
+    const config = {
+      ...this.#targets.dispatcher,
       ...(journalRecordsMax === undefined ? {} : { journalRecordsMax }),
       ...(wrapJournal === undefined ? {} : { wrapJournal: wrapJournal(node) }),
-    })(node);
+    };
+    bootDispatcher(config, this.#targets.checker)(node);
   }
 
   /** Starts a training loop, which takes an element and performs a step, until the end. */
@@ -246,7 +261,8 @@ class DynamicRun {
     }
     return startClient(node, {
       dataset: registered ? { datasetId: DATASET_ID } : definition,
-      parameters: { processingMode: mode, sharing: false },
+      parameters: { processingMode: mode, sharing: false, ...this.#targets.job },
+      ...this.#targets.client(node),
       jobName: "job",
       repetition: 0,
       maxOutstandingRequests: this.#maxOutstandingRequests,

@@ -17,7 +17,7 @@ import { Violations } from "../checkers/checker.ts";
 import { SplitWindowChecker } from "../checkers/splits/split_window.ts";
 import { StreamChecker } from "../checkers/stream.ts";
 import { SimCluster } from "../engine/cluster.ts";
-import { Crashes } from "../faults/crashes.ts";
+import { Crashes, crashesRole } from "../faults/crashes.ts";
 import type { SimNode } from "../engine/node.ts";
 import { PIPELINE_NAMES, pipelineOf, streamOf } from "../reference/ordered_pipelines.ts";
 import type { SimRandom } from "../engine/random.ts";
@@ -117,15 +117,15 @@ class OrderedRun implements Disposable {
   readonly #crashes: Crashes;
   readonly #trainings = new Trainings(this.violations.by("training"));
   readonly #readings = new Readings();
+  /** Whether the dispatcher takes no reader for lost. */
+  readonly #losesNoReader: boolean;
   readonly #saves: Saved[] = [];
   #goneBack = 0;
   /** The checkpoint from which the trainer continues. */
   #saved: Saved | undefined;
 
-  constructor(
-    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
-    { make, epochs, areApart, wanted }: OrderedStream,
-  ) {
+  constructor(options: RunOptions, { make, epochs, areApart, wanted }: OrderedStream) {
+    const { seed, faults, readable = false, crashes = [], crashPoint } = options;
     this.#make = make;
     this.#iterators = areApart ? epochs : 1;
     this.#repeats = areApart ? 1 : epochs;
@@ -138,7 +138,8 @@ class OrderedRun implements Disposable {
     const rng = this.cluster.random.fork("timings");
     this.#windowBytes = rng.pick(WINDOW_BYTES);
     this.#timings = drawStreamTimings(this.cluster, rng);
-    const { dispatcher, worker } = this.#timings;
+    const { dispatcher, worker, areOfProduction } = this.#timings;
+    this.#losesNoReader = areOfProduction && !crashesRole("client", options);
     const config = { ...dispatcher, windowSplits: WINDOW_SPLITS };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
     for (const name of WORKERS) this.cluster.addNode(name, bootWorker(worker));
@@ -216,7 +217,10 @@ class OrderedRun implements Disposable {
   ): Promise<{ readonly endedAt: number } | "restores" | "goes back"> {
     if ("token" in begin) await iterator.restore(begin.token);
     for (let { position } = begin;; position++) {
-      const given = await take(iterator, begin.isRestored && !hasRival);
+      const given = await take(iterator, {
+        isRestored: begin.isRestored && !hasRival,
+        isOnly: () => this.#losesNoReader && this.#goneBack === 0,
+      });
       if (given === "lost") {
         await node.host.sleep(LOST_PAUSE_MS);
         return "restores";

@@ -94,7 +94,8 @@ class PoisonRun implements Disposable {
     this.#killsListers = this.#mode !== "OFF" && rng.fork("listers").chance(LISTERS_CHANCE);
     // A job restarts when its trainer opens it again, so trainers do not crash.
     const roles = crashes.filter((role) => role !== "client");
-    this.#workersCrash = roles.includes("worker") || crashPoint?.role === "worker";
+    const point = crashPoint?.role === "client" ? undefined : crashPoint;
+    this.#workersCrash = roles.includes("worker") || point?.role === "worker";
     this.#timings = drawTimings(this.cluster, QUICK);
     this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
     const steps = rng.fork("steps");
@@ -107,7 +108,7 @@ class PoisonRun implements Disposable {
     this.#crashes = new Crashes(this.cluster, {
       nodes: { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: [VICTIM!, BYSTANDER!] },
       roles,
-      point: crashPoint,
+      point,
       onCrash: () => {},
     });
   }

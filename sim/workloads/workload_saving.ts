@@ -17,7 +17,7 @@ import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { type DatasetIterator, openIterator } from "../../data/dataset_iterator.ts";
-import { MANIFEST_NAME, within } from "../../data/saved/manifest.ts";
+import { MANIFEST_NAME, readManifest, within } from "../../data/saved/manifest.ts";
 import { saveGraph } from "../../data/saved/save.ts";
 import { Violations } from "../checkers/checker.ts";
 import { LoadingChecker, type LoadingPosition } from "../checkers/loading.ts";
@@ -41,6 +41,9 @@ import {
 } from "./workload.ts";
 
 const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
+
+/** The node that reads the folder once all crashes are over. */
+const LASTING_NODE = WORKERS[2];
 
 const READER = "reader";
 
@@ -227,6 +230,8 @@ class SavingRun {
     if (this.#plot === "failing") return this.#expectNothingSaved();
     if (this.#plot.endsWith("given_up")) await this.#saveAgain();
     await this.#expectStream();
+    // A storage that failed may not have removed a file.
+    if (!this.#storageHasFailed) await this.#expectNoOtherFiles();
   }
 
   get #programs(): readonly string[] {
@@ -441,8 +446,9 @@ class SavingRun {
     const findings = this.violations.by("folder");
     const found: string[] = [];
     let isRead = false;
+    const node = this.cluster.node(LASTING_NODE);
     const read = async () => {
-      const iterator = await this.#load(this.cluster.node(WORKERS.at(-1)!));
+      const iterator = await this.#load(node);
       for (;;) {
         const { done, value } = await iterator.next();
         if (done) return;
@@ -460,6 +466,28 @@ class SavingRun {
       findings.add(`${name} got no error for its save, but the folder holds another dataset`);
     }
   }
+
+  /** Waits until the folder holds no file but the dataset's, so none of a dead or replaced writer. */
+  async #expectNoOtherFiles(): Promise<void> {
+    let wanted: readonly string[] | undefined;
+    filesOf(this.cluster.node(LASTING_NODE)).then((files) => wanted = files);
+    const others = () => this.cluster.files.names.filter((name) => wanted?.includes(name) !== true);
+    try {
+      await runUntil(this.cluster, () => others().length === 0, "other files are gone");
+    } catch (error) {
+      const { message } = LeatError.from(error);
+      const [first] = others();
+      this.violations.by("folder").add(
+        `it holds ${others().length} others, as ${first}: ${message}`,
+      );
+    }
+  }
+}
+
+/** The files of a complete dataset. */
+async function filesOf({ host }: SimNode): Promise<readonly string[]> {
+  const { chunks } = (await readManifest(host, FOLDER))!;
+  return [MANIFEST_NAME, ...chunks.map(({ name }) => name)].map((name) => within(FOLDER, name));
 }
 
 function isStorageFailure(error: unknown): boolean {

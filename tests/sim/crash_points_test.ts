@@ -8,6 +8,7 @@ import { crashPoints } from "../../sim/workloads/swarm.ts";
 import type { Workload } from "../../sim/workloads/workload.ts";
 import { runDynamic } from "../../sim/workloads/workload_dynamic.ts";
 import { runOrdered } from "../../sim/workloads/workload_ordered.ts";
+import { runPoison } from "../../sim/workloads/workload_poison.ts";
 import { runRounds } from "../../sim/workloads/workload_rounds.ts";
 import { runSaving } from "../../sim/workloads/workload_saving.ts";
 import { runSharing } from "../../sim/workloads/workload_sharing.ts";
@@ -42,6 +43,13 @@ for (const [job, workload] of Object.entries(WORKLOADS)) {
       sweep(workload, role));
   }
 }
+
+Deno.test("poison has no crash points of clients, and ignores one that is given", async () => {
+  assertEquals(await crashPoints(runPoison, { seed: 4n, role: "client" }), []);
+  const crashPoint = { role: "client", message: 12 } as const;
+  const counters = await expectAllKept(runPoison, [{ seed: 4n, faults: NO_FAULTS, crashPoint }]);
+  assertEquals(counters.get("client_crashed"), 0);
+});
 
 Deno.test("crashes at every message reveal a dispatcher that answers before its journal is durable", async () => {
   const workload: Workload = (options) =>

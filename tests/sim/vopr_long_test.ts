@@ -133,6 +133,14 @@ Deno.test("vopr --timeline ends with a verdict", async () => {
   assert(broken.stdout.endsWith(`\nBroken: ${counted(length, "violation")}, above\n`));
 });
 
+Deno.test("vopr --timeline --hashes prints the hash of the run without a timeline", async () => {
+  const args = ["--hashes", "--workload", "off", "--seed", "3"];
+  const line = /^off 3 [0-9a-f]{64}$/m;
+  const { stdout } = await vopr(...args, "--timeline");
+  const alone = await vopr(...args, "--seeds", "1", "--jobs", "0");
+  assertEquals(line.exec(stdout)?.[0], line.exec(alone.stdout)![0]);
+});
+
 Deno.test("vopr: a timeline holds the seed, the options, the messages and no path of this machine", async () => {
   const args = ["--workload", "dynamic", "--seed", "5", "--timeline"];
   await using child = startChild("sim/vopr.ts", { args, flags: FLAGS });
@@ -207,7 +215,7 @@ Deno.test("vopr refuses each option that another one would override, and names b
     ]],
     ["--crash=worker@1", ["--faults=none", "--crashes=none", "--seeds=2"]],
     ["--timeline", [
-      ...["--seeds=2", "--minutes=1", "--jobs=2", "--seed-timeout-s=9", "--hashes"],
+      ...["--seeds=2", "--minutes=1", "--jobs=2", "--seed-timeout-s=9"],
       "--crash=worker",
     ]],
     ["--jobs=0", ["--seed-timeout-s=9"]],

@@ -4,6 +4,7 @@
  */
 import { isPlainObject } from "../../core/tree.ts";
 import type { SimRandom } from "../../sim/engine/random.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { mutateBytes } from "./mutate_bytes.ts";
 
 /** Stands for arrays that are nested too deeply to be copied. See `writeJson`. */
@@ -50,6 +51,20 @@ export function mutateTree<T>(tree: T, random: SimRandom, others: readonly unkno
     change(spots[random.int(spots.length)]!, spots, random, [...OTHERS, ...others]);
   }
   return root.tree;
+}
+
+/** Returns an encoded message with changes in its tree, or in its bytes if the tree cannot be encoded. */
+export function mutateMessage(
+  input: Uint8Array,
+  random: SimRandom,
+  seeds: readonly Uint8Array[],
+): Uint8Array {
+  const others = decodeMessage(seeds[random.int(seeds.length)]!) as unknown[];
+  try {
+    return encodeMessage(mutateTree(decodeMessage(input), random, others));
+  } catch {
+    return mutateBytes(input, random, seeds);
+  }
 }
 
 function spotsIn(root: unknown): Spot[] {

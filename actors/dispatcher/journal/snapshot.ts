@@ -65,9 +65,17 @@ export function snapshotOf(tables: Tables): StateSnapshot {
 
 /**
  * The tables of a snapshot; they share nothing with it.
- * @throws {LeatError} `unimplemented` for another format.
+ * @throws {LeatError} `unimplemented` for another format, `data_loss` for a damaged snapshot.
  */
 export function tablesOf(snapshot: StateSnapshot): Tables {
+  try {
+    return filledTables(snapshot);
+  } catch (error) {
+    throw error instanceof LeatError ? error : unreadable(error);
+  }
+}
+
+function filledTables(snapshot: StateSnapshot): Tables {
   if (snapshot.format !== FORMAT) {
     throw new LeatError(
       "unimplemented",
@@ -119,8 +127,10 @@ export function decodeSnapshot(bytes: Uint8Array): StateSnapshot {
   try {
     return decodeMessage(bytes, { copy: true }) as StateSnapshot;
   } catch (error) {
-    throw new LeatError("data_loss", "The snapshot in the journal cannot be read", {
-      cause: error,
-    });
+    throw unreadable(error);
   }
+}
+
+function unreadable(cause: unknown): LeatError {
+  return new LeatError("data_loss", "The snapshot in the journal cannot be read", { cause });
 }

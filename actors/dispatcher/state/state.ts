@@ -24,7 +24,7 @@ import { type LastIds, likenessOf, Tables } from "./tables.ts";
 export class DispatcherState {
   #tables = new Tables();
 
-  /** The state of a snapshot. @throws {LeatError} `unimplemented` for a later format. */
+  /** The state of a snapshot. @throws {LeatError} As {@linkcode tablesOf}. */
   static restore(snapshot: StateSnapshot): DispatcherState {
     const state = new DispatcherState();
     state.#tables = tablesOf(snapshot);

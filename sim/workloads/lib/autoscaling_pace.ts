@@ -11,11 +11,11 @@ const WORK_MS = 1_000;
  * be rough.
  */
 const STEADY_ELEMENTS = 8;
-/**
- * A step of the constant load, as a share of the work per element. It determines how many workers the
- * load needs.
- */
-const STEADY_STEP_WORK = 0.5;
+/** The constant load takes as many elements as this number of workers makes. */
+export const STEADY_WORKERS_MIN = 2;
+/** A step of the constant load, as a share of the work per element. */
+const STEADY_STEP_WORK = 1 / STEADY_WORKERS_MIN;
+/** The constant load never needs more workers than this. */
 export const STEADY_WORKERS = 3;
 
 /**

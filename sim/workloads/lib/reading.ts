@@ -74,20 +74,26 @@ export class Readings implements Disposable {
 /**
  * Takes the next element; `undefined` at the end, "lost" if the dispatcher does not know this reader any
  * more.
- * @param isRestored Whether the reader was restored, and no other reader can be restored after it.
- * @throws if the reader was restored, and is refused because of another reader.
+ * @param reader.isRestored Whether it was restored, and no other reader can be restored after it.
+ * @param reader.isOnly Whether no other reader can take its place, and the dispatcher cannot take it for
+ *   lost.
+ * @throws the refusal of the only reader, or of a restored one because of another reader.
  */
 export async function take(
   iterator: DatasetIterator<unknown>,
-  isRestored = false,
+  { isRestored = false, isOnly = () => false }: {
+    readonly isRestored?: boolean;
+    readonly isOnly?: () => boolean;
+  } = {},
 ): Promise<Given | undefined | "lost"> {
   try {
     const { done, value } = await iterator.next();
     return done ? undefined : { element: value };
   } catch (error) {
     const { code, details } = LeatError.from(error);
-    if (isRestored && details?.reason === READ_BY_ANOTHER) throw error;
-    return code === "not_found" || code === "failed_precondition" ? "lost" : { error };
+    if (code !== "not_found" && code !== "failed_precondition") return { error };
+    if (isOnly() || isRestored && details?.reason === READ_BY_ANOTHER) throw error;
+    return "lost";
   }
 }
 

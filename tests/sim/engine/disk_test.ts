@@ -120,7 +120,7 @@ Deno.test("SimDisk refuses records that do not fit, and accepts them once there 
   await log.sync();
   log.append(new Uint8Array(8));
   const full = await assertRejects(() => log.sync(), LeatError);
-  assertEquals(full.code, "resource_exhausted");
+  assertEquals([full.code, place.disk.hasFailed], ["resource_exhausted", true]);
   place.disk.capacityBytes = 100;
   await log.sync();
   const { records } = await log.read();
@@ -145,7 +145,7 @@ Deno.test("SimDisk keeps a prefix of the appended records after a failed write, 
     assertEquals((await assertRejects(() => log.sync(), LeatError)).code, "data_loss");
     assertThrows(() => log.append(Uint8Array.of(9)), LeatError);
     await log.close().catch(() => {});
-    assertEquals(place.counters.get("disk_error"), 1);
+    assertEquals([place.counters.get("disk_error"), place.disk.hasFailed], [1, true]);
     const { records } = await (await place.open()).read();
     assertEquals(records.map(([first]) => first), [0, 1, 2].slice(0, records.length));
     survivors.add(records.length);

@@ -1,7 +1,10 @@
 /** The dispatcher's journal: the file on disk, and the records in it. */
 import { decodeRecords, RecordBatch } from "../../../actors/dispatcher/journal/records.ts";
 import { decodeSnapshot } from "../../../actors/dispatcher/journal/snapshot.ts";
+import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 import { openSqliteLog } from "../../../platform/journal/sqlite_log.ts";
+import journals from "../../../tests/formats/journals.json" with { type: "json" };
+import { mutateMessage } from "../mutate_tree.ts";
 import type { Target } from "../target.ts";
 
 const RECORDS = Array.from({ length: 12 }, (_, i) => new Uint8Array(20 + 40 * i).fill(i + 1));
@@ -45,6 +48,12 @@ function records(): Uint8Array {
   return batch.encode();
 }
 
+/** The states of the stored journals. */
+function snapshots(): [Uint8Array, ...Uint8Array[]] {
+  const [first, ...others] = journals.map(({ state }) => Uint8Array.fromBase64(state));
+  return [first!, ...others];
+}
+
 /** Targets that read journals. */
 export const JOURNAL_TARGETS: Readonly<Record<string, Target>> = {
   journal: {
@@ -70,13 +79,15 @@ export const JOURNAL_TARGETS: Readonly<Record<string, Target>> = {
     },
   },
   records: {
-    help: "records and snapshots of the journal",
+    help: "records of the journal",
+    open: () => ({ seeds: [records()], run: decodeRecords }),
+  },
+  snapshot: {
+    help: "snapshots of the journal, from which a dispatcher restores its state",
     open: () => ({
-      seeds: [records()],
-      run(input) {
-        decodeRecords(input);
-        decodeSnapshot(input);
-      },
+      seeds: snapshots(),
+      mutate: mutateMessage,
+      run: (input) => DispatcherState.restore(decodeSnapshot(input)),
     }),
   },
 };

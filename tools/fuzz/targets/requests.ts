@@ -13,24 +13,12 @@ import { settle, TestCluster } from "../../../tests/actors/dispatcher/lib.ts";
 import { fill } from "../../../tests/actors/dispatcher/requests.ts";
 import { refusalOf } from "../../../tests/actors/lib/refusal.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
-import type { SimRandom } from "../../../sim/engine/random.ts";
-import { mutateBytes } from "../mutate_bytes.ts";
-import { mutateTree } from "../mutate_tree.ts";
+import { mutateMessage } from "../mutate_tree.ts";
 import type { Target } from "../target.ts";
 
 type Method = MethodOf<DispatcherProtocol>;
 type Asked = readonly [method: string, request: unknown];
 type Check = (request: unknown) => unknown;
-
-/** Changes the content of an input. If the mutant cannot be encoded, changes the bytes instead. */
-function mutate(input: Uint8Array, random: SimRandom, seeds: readonly Uint8Array[]): Uint8Array {
-  const others = decodeMessage(seeds[random.int(seeds.length)]!) as unknown[];
-  try {
-    return encodeMessage(mutateTree(decodeMessage(input), random, others));
-  } catch {
-    return mutateBytes(input, random, seeds);
-  }
-}
 
 /** Returns the requests of an input. Any other input is refused. */
 function requestsIn(input: Uint8Array): Asked[] {
@@ -101,14 +89,14 @@ export const REQUEST_TARGETS: Readonly<Record<string, Target>> = {
     open: async () => {
       const all = await validRequests();
       const [first, ...others] = all.map((request) => encodeMessage([request]));
-      return { seeds: [first!, ...others, encodeMessage(all)], mutate, run: ask };
+      return { seeds: [first!, ...others, encodeMessage(all)], mutate: mutateMessage, run: ask };
     },
   },
   worker: {
     help: "the checks of requests to workers, tasks, caches and schedulers",
     open: () => ({
       seeds: [encodeMessage(Object.entries(ELEMENT_REQUESTS))],
-      mutate,
+      mutate: mutateMessage,
       run(input) {
         for (const [method, request] of requestsIn(input)) {
           for (const checks of CHECKS) {

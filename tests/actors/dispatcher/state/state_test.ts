@@ -387,6 +387,14 @@ Deno.test("DispatcherState refuses a journal with a hole or from a later version
   );
 });
 
+Deno.test("DispatcherState.restore refuses a damaged snapshot with data_loss", () => {
+  const { clients: _, ...damaged } = new DispatcherState().snapshot();
+  for (const snapshot of [damaged, null]) {
+    const error = assertThrows(() => DispatcherState.restore(snapshot as never), LeatError);
+    assertEquals(error.code, "data_loss");
+  }
+});
+
 Deno.test("RecordBatch gives back its records in order, runs of splits and others", () => {
   const split = (i: number) => ({
     type: "split_assigned" as const,
