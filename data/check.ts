@@ -10,7 +10,7 @@ function refuse(operator: string, argument: string, wanted: string, value: unkno
 }
 
 /** Limits of the characters of a text, and of the parts and levels of an array, that a message shows. */
-const SHOWN_LENGTH_MAX = 300;
+const SHOWN_LENGTH_MAX = 100;
 const SHOWN_PARTS_MAX = 8;
 const SHOWN_DEPTH_MAX = 3;
 

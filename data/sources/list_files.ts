@@ -4,7 +4,7 @@ import { mapConcurrent } from "../../core/map_concurrent.ts";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { RandomStream } from "../../core/philox.ts";
-import { checkBoolean, checkSeed, optionsOf, show } from "../check.ts";
+import { checkBoolean, checkSeed, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Host } from "../host.ts";
 import { hashJson } from "../../core/hash.ts";
@@ -86,8 +86,8 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   }
 
   get description(): string {
-    const shown = this.patterns.map(shownPath);
-    return show(shown.length === 1 ? shown[0] : shown);
+    const shown = this.patterns.map((pattern) => JSON.stringify(shownPath(pattern)));
+    return shown.length === 1 ? shown[0]! : `[${shown.join(", ")}]`;
   }
 
   async listSplits(host: Host, _multiple: number): Promise<Split[]> {
@@ -122,7 +122,7 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
     );
     const missing = lists.findIndex((list) => list.length === 0);
     if (this.needsEach && missing >= 0) {
-      const pattern = show(shownPath(this.patterns[missing]!));
+      const pattern = JSON.stringify(shownPath(this.patterns[missing]!));
       throw new LeatError(
         "not_found",
         `listFiles: no file matches ${pattern}, one of ${this.patterns.length} patterns that each ` +
