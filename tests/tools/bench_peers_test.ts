@@ -1,5 +1,6 @@
 /** The comparison with other libraries: every side has every case. */
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import { differenceOf, disagreements } from "../../bench/peers/agreement.ts";
 import { CASES } from "../../bench/peers/cases.ts";
 import * as pipelines from "../../bench/peers/leat/python.ts";
 import { PIPELINES } from "../../bench/peers/leat/pipelines.ts";
@@ -71,4 +72,49 @@ Deno.test("bench:peers writes a page of Markdown with the goals that were missed
   assertStringIncludes(page, "| records-large | tf.data | 1.00 | 1.50 |");
   assertStringIncludes(page, "| text-bucket-pad | texts/s | 6.00 | 2.00 | 6.00 | 10, 20 |");
   assert(!page.includes("| text-bucket-pad | tf.data |"));
+});
+
+/** A side that answers every request with a line. */
+function answering(line: object) {
+  const script = `while read request; do echo '${JSON.stringify(line)}'; done`;
+  return { command: "sh", args: ["-c", script], pinned: false };
+}
+
+Deno.test("disagreements names the sides whose image is not Leat's", async () => {
+  const image = { shape: [1, 4, 1], values: [0, 1, 5, 9] };
+  const found = await disagreements(
+    CASES.find(({ name }) => name === "resize-crop-all-cores")!,
+    new Map([
+      ["leat", answering(image)],
+      ["tensorflow", answering({ ...image, values: [9, 5, 1, 0] })],
+      ["torch", answering({ ...image, values: [9, 1, 5, 0] })],
+      ["spdl", answering({ ...image, shape: [4, 1, 1] })],
+    ]),
+  );
+  assertEquals(Object.keys(found).sort(), ["spdl", "torch"]);
+  assertStringIncludes(found.torch!, "pixels differ from Leat's by 0.56 standard deviations");
+  assertStringIncludes(found.spdl!, "has the shape [4,1,1], Leat's [1,4,1]");
+});
+
+Deno.test("differenceOf compares only shapes where pixels are random", () => {
+  const image = { shape: [1, 2, 1], values: [0, 9] };
+  assertEquals(differenceOf(image, { ...image, values: [5, 5] }, "shape"), undefined);
+});
+
+Deno.test("bench:peers compares the image that every side crops from the middle", () => {
+  const checked = CASES.filter(({ agreement }) => agreement === "pixels").map(({ name }) => name);
+  assertEquals(checked, ["decode-all-cores", "resize-crop-all-cores", "python-images"]);
+});
+
+Deno.test("bench:peers crops before it resizes on every side", async () => {
+  const orders = {
+    tensorflow: ["resize_crop", /decode_and_crop_jpeg[^]*resize/],
+    torch: ["resize_crop", /functional\.crop[^]*resize/],
+    spdl: ["centre", /crop=[^]*scale=/],
+  } as const;
+  for (const [peer, [name, order]] of Object.entries(orders)) {
+    const path = new URL(`../../bench/peers/python/${peer}_side.py`, import.meta.url);
+    const functions = (await Deno.readTextFile(path)).split("\ndef ");
+    assert(order.test(functions.find((one) => one.startsWith(`${name}(`))!), peer);
+  }
 });
