@@ -44,6 +44,11 @@ export class Side implements AsyncDisposable {
   #errorText = "";
   readonly #errorsRead: Promise<void>;
 
+  /** The process's id. */
+  get pid(): number {
+    return this.#process.pid;
+  }
+
   constructor({ command, args, pinned }: SideCommand) {
     const [program, ...rest] = pinned
       ? ["taskset", "-c", "0", command, ...args]

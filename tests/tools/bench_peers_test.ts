@@ -4,6 +4,8 @@ import { differenceOf, disagreements } from "../../bench/peers/agreement.ts";
 import { CASES } from "../../bench/peers/cases.ts";
 import * as pipelines from "../../bench/peers/leat/python.ts";
 import { PIPELINES } from "../../bench/peers/leat/pipelines.ts";
+import { cpuTicks, untilSteady } from "../../bench/peers/idle.ts";
+import { measureCase } from "../../bench/peers/measure.ts";
 import { renderMarkdown } from "../../bench/peers/markdown.ts";
 import type { PeerReport } from "../../bench/peers/report.ts";
 
@@ -117,4 +119,45 @@ Deno.test("bench:peers crops before it resizes on every side", async () => {
     const functions = (await Deno.readTextFile(path)).split("\ndef ");
     assert(order.test(functions.find((one) => one.startsWith(`${name}(`))!), peer);
   }
+});
+
+Deno.test("measureCase waits for each side and begins every round with another", async () => {
+  const path = await Deno.makeTempFile();
+  const side = (name: string) => {
+    const script = `while read ms; do echo ${name} >> ${path}; echo '{"rate": 1}'; done`;
+    return [name, { command: "sh", args: ["-c", script], pinned: false }] as const;
+  };
+  try {
+    await measureCase(CASES[0]!, new Map([side("leat"), side("torch"), side("grain")]), {
+      ...{ rounds: 3, windowMs: 10 },
+      untilIdle: () => Deno.writeTextFile(path, "idle\n", { append: true }),
+    });
+    assertEquals(
+      (await Deno.readTextFile(path)).replaceAll("\nidle\n", " ").trim().split(" "),
+      [
+        ...["leat", "torch", "grain"], // the windows before the first round
+        ...["leat", "torch", "grain"],
+        ...["torch", "grain", "leat"],
+        ...["grain", "leat", "torch"],
+      ],
+    );
+  } finally {
+    await Deno.remove(path);
+  }
+});
+
+Deno.test("untilSteady reads until a value stops growing, and gives up on one that never does", async () => {
+  const readings = [10, 50, 90, 91, 200].values();
+  assert(await untilSteady(() => Promise.resolve(readings.next().value!), async () => {}));
+  assertEquals(readings.next().value, 200);
+  let ticks = 0;
+  assert(!await untilSteady(() => Promise.resolve(ticks += 2), async () => {}));
+});
+
+Deno.test("cpuTicks adds up a process and all its descendants", () => {
+  const stat = (pid: number, parent: number, user: number, system: number) =>
+    `${pid} (a (b) c) S ${parent} 1 1 0 -1 0 0 0 0 0 ${user} ${system} 0 0 20 0 1 0`;
+  const stats = [stat(1, 0, 900, 900), stat(7, 1, 1, 2), stat(8, 7, 10, 20), stat(9, 8, 100, 200)];
+  assertEquals(cpuTicks(`${stats.join("\n")}\n`, 7), 333);
+  assertEquals(cpuTicks("", 7), 0);
 });
