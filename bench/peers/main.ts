@@ -72,7 +72,7 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   const { markdown } = values;
   const finish = () => {
     const report: PeerReport = {
-      ...{ startedAt, results, machine: machineFacts() },
+      ...{ startedAt, results, machine: machineFacts(), versions: environment.versions },
       commandLine: `${PROGRAM.usage} ${Deno.args.join(" ")}`.trim(),
       missing: Object.fromEntries(environment.missing),
     };

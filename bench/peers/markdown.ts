@@ -13,13 +13,13 @@ const NAMES: Readonly<Record<Peer, string>> = {
 
 /** Returns the page. `deno fmt` aligns its tables afterwards. */
 export function renderMarkdown(report: PeerReport): string {
-  const { results, startedAt, commandLine, machine, missing } = report;
+  const { results, startedAt, commandLine, machine, versions, missing } = report;
   const parts = [...new Set(results.map(({ part }) => part))];
   const failures = results.flatMap(({ name, failed }) =>
     Object.entries(failed).map(([side, why]) => `- ${name}: ${side} failed: ${why}`)
   );
   const facts = [
-    ...Object.entries(machine),
+    ...Object.entries({ ...machine, ...versions }),
     ...Object.entries(missing).map(([peer, why]) => [`No ${peer}`, why]),
   ].map(([name, value]) => `${name}: ${value}`);
   return `# Leat and its peers: results of a run

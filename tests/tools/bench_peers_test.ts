@@ -4,6 +4,7 @@ import { differenceOf, disagreements } from "../../bench/peers/agreement.ts";
 import { CASES } from "../../bench/peers/cases.ts";
 import * as pipelines from "../../bench/peers/leat/python.ts";
 import { PIPELINES } from "../../bench/peers/leat/pipelines.ts";
+import { checkOf, versionsOf } from "../../bench/peers/environment.ts";
 import { cpuTicks, untilSteady } from "../../bench/peers/idle.ts";
 import { measureCase } from "../../bench/peers/measure.ts";
 import { renderMarkdown } from "../../bench/peers/markdown.ts";
@@ -66,10 +67,12 @@ Deno.test("bench:peers writes a page of Markdown with the goals that were missed
     startedAt: "2026-01-02T03:04:05Z",
     commandLine: "deno task bench:peers",
     machine: { Cores: "2" },
+    versions: { "tensorflow-cpu": "1.2.3" },
     missing: {},
     results: [result("text-bucket-pad", "text", 6), result("records-large", "records", 1)],
   };
   const page = renderMarkdown(report);
+  assertStringIncludes(page, "Cores: 2. tensorflow-cpu: 1.2.3.");
   assertStringIncludes(page, "1 of 2 goals are met");
   assertStringIncludes(page, "| records-large | tf.data | 1.00 | 1.50 |");
   assertStringIncludes(page, "| text-bucket-pad | texts/s | 6.00 | 2.00 | 6.00 | 10, 20 |");
@@ -160,4 +163,27 @@ Deno.test("cpuTicks adds up a process and all its descendants", () => {
   const stats = [stat(1, 0, 900, 900), stat(7, 1, 1, 2), stat(8, 7, 10, 20), stat(9, 8, 100, 200)];
   assertEquals(cpuTicks(`${stats.join("\n")}\n`, 7), 333);
   assertEquals(cpuTicks("", 7), 0);
+});
+
+Deno.test("bench:peers finds a package of another version than the pinned one", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.mkdir(`${folder}/peer-1.2.dist-info`);
+    const metadata = "Metadata-Version: 2.1\nName: peer\nVersion: 1.2+cpu\n";
+    await Deno.writeTextFile(`${folder}/peer-1.2.dist-info/METADATA`, metadata);
+    const check = async (pin: string) => {
+      const args = ["-c", checkOf("json"), pin];
+      const { stderr } = await new Deno.Command("python3", { args, cwd: folder }).output();
+      return new TextDecoder().decode(stderr).trim();
+    };
+    assertEquals(await check("peer==1.2"), "");
+    assertEquals(await check("peer==1.3"), "peer is 1.2, not 1.3");
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("versionsOf names the Deno of Leat's side in Python apart from the machine's", () => {
+  const names = Object.keys(versionsOf(new Set(["leat", "torch"])));
+  assertEquals(names, ["Deno of Leat's side in Python", "msgpack", "torch", "torchvision"]);
 });
