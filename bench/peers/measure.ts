@@ -27,6 +27,8 @@ interface SideResult {
   readonly spread: number;
   /** The median over the rounds of Leat's rate ÷ this side's; 1 for Leat. */
   readonly leatRatio: number;
+  /** The spread of these ratios. */
+  readonly ratioSpread: number;
   /** Other measurements, by name. */
   readonly also?: Window["also"];
 }
@@ -80,13 +82,16 @@ export async function measureCase(
   return {
     ...{ name, part, unit, failed },
     sides: [...windows].map(([side, { rates, also }]) => {
-      const medianRate = median(rates);
+      const ratios = rates.map((rate, round) => (leat[round] ?? NaN) / rate);
       return {
-        ...{ side, rates, median: medianRate },
-        spread: (Math.max(...rates) - Math.min(...rates)) / medianRate,
-        leatRatio: median(rates.map((rate, round) => (leat[round] ?? NaN) / rate)),
+        ...{ side, rates, median: median(rates), spread: spreadOf(rates) },
+        ...{ leatRatio: median(ratios), ratioSpread: spreadOf(ratios) },
         ...(also === undefined ? {} : { also }),
       };
     }),
   };
+}
+
+function spreadOf(values: readonly number[]): number {
+  return (Math.max(...values) - Math.min(...values)) / median(values);
 }

@@ -59,8 +59,8 @@ Deno.test("bench:peers writes a page of Markdown with the goals that were missed
   const result = (name: string, part: "text" | "records", leatRatio: number) => ({
     ...{ name, part, unit: "texts/s", failed: {} },
     sides: [
-      { side: "leat", rates: [6], median: 6, spread: 0.1, leatRatio: 1 },
-      { side: "tensorflow", rates: [2], median: 2, spread: 0.2, leatRatio },
+      { side: "leat", rates: [6], median: 6, spread: 0.1, leatRatio: 1, ratioSpread: 0 },
+      { side: "tensorflow", rates: [2], median: 2, spread: 0.2, leatRatio, ratioSpread: 0.3 },
     ],
   });
   const report: PeerReport = {
@@ -74,8 +74,8 @@ Deno.test("bench:peers writes a page of Markdown with the goals that were missed
   const page = renderMarkdown(report);
   assertStringIncludes(page, "Cores: 2. tensorflow-cpu: 1.2.3.");
   assertStringIncludes(page, "1 of 2 goals are met");
-  assertStringIncludes(page, "| records-large | tf.data | 1.00 | 1.50 |");
-  assertStringIncludes(page, "| text-bucket-pad | texts/s | 6.00 | 2.00 | 6.00 | 10, 20 |");
+  assertStringIncludes(page, "| records-large | tf.data | 1.00 (30 %) | 1.50 |");
+  assertStringIncludes(page, "| text-bucket-pad | texts/s | 6.00 | 2.00 | 6.00 (30 %) | 10, 20 |");
   assert(!page.includes("| text-bucket-pad | tf.data |"));
 });
 
