@@ -39,6 +39,8 @@ export interface PeerCase {
   readonly goals?: Partial<Record<Peer, number>>;
   /** Whether Leat's side is a program in Python, too. */
   readonly isInPython?: boolean;
+  /** What all sides must agree on: the shape of an image, or its pixels, too. */
+  readonly agreement?: "shape" | "pixels";
 }
 
 function overhead(name: string, peers: readonly Peer[]): PeerCase {
@@ -46,9 +48,11 @@ function overhead(name: string, peers: readonly Peer[]): PeerCase {
 }
 
 function images(name: string, peers: readonly Peer[]): PeerCase[] {
-  return (["one", "all"] as const).map((cores) => ({
+  return (["one", "all"] as const).map((cores): PeerCase => ({
     ...{ name: `${name}-${cores}-core${cores === "one" ? "" : "s"}`, part: "images" as const },
     ...{ pipeline: name, unit: "images/s", cores, peers },
+    // The pipelines are the same on one core.
+    ...(cores === "one" ? {} : { agreement: name.startsWith("random") ? "shape" : "pixels" }),
     goals: { tensorflow: cores === "one" ? 1.3 : 1.5, torch: 2, spdl: 2 },
   }));
 }
@@ -107,7 +111,7 @@ export const CASES: readonly PeerCase[] = [
     ...{ name: "checkpoint-shuffle", part: "checkpoints", pipeline: "checkpoint-shuffle" },
     ...{ unit: "saves/s", cores: "all", peers: ["tensorflow"] },
   },
-  inPython("images", "images/s", ["tensorflow", "torch", "grain"]),
+  { ...inPython("images", "images/s", ["tensorflow", "torch", "grain"]), agreement: "pixels" },
   inPython("text", "texts/s", ["tensorflow", "torch", "grain"]),
   inPython("numbers", "numbers/s", ["tensorflow", "torch", "grain"]),
   inPython("10mb", "batches/s", ["torch", "grain"]),

@@ -21,15 +21,38 @@ const PACKAGES: Readonly<Record<Needed, { readonly install: readonly string[]; i
     },
   };
 
+/** How the results call a package, where its own name misleads. */
+const PACKAGE_NAMES: Readonly<Record<string, string>> = { deno: "Deno of Leat's side in Python" };
+
 /** The environment: its interpreter, and the peers that run in it. */
 export interface Environment {
   readonly python: string;
   readonly available: ReadonlySet<Needed>;
   /** Why a side was left out. */
   readonly missing: ReadonlyMap<Needed, string>;
+  /** The versions of the available sides' packages. */
+  readonly versions: Readonly<Record<string, string>>;
 }
 
-/** Creates the environment if it does not exist, and installs missing packages of `wanted`. */
+/**
+ * Returns a program in Python that fails unless the pinned packages in its arguments are installed and
+ * the imports work.
+ */
+export function checkOf(imports: string): string {
+  return `import sys
+from importlib.metadata import version
+for pin in sys.argv[1:]:
+    name, pinned = pin.split("==")
+    found = version(name).split("+")[0]
+    if found != pinned:
+        sys.exit(f"{name} is {found}, not {pinned}")
+import ${imports}`;
+}
+
+/**
+ * Creates the environment if it does not exist, and installs the packages of `wanted` that are missing
+ * or have another version.
+ */
 export async function openEnvironment(
   folder: string,
   wanted: ReadonlySet<Needed>,
@@ -43,17 +66,24 @@ export async function openEnvironment(
     : await output("python3", ["-m", "venv", folder]);
   for (const peer of wanted) {
     const { install, imports } = PACKAGES[peer];
+    const check = ["-c", checkOf(imports), ...install];
     if (!created.ok) missing.set(peer, `no environment: ${created.text}`);
-    else if ((await output(python, ["-c", `import ${imports}`])).ok) available.add(peer);
+    else if ((await output(python, check)).ok) available.add(peer);
     else {
       onProgress(`installing ${install.join(" ")} …`);
       const pip = await output(python, ["-m", "pip", "install", "--quiet", ...install]);
-      const imported = await output(python, ["-c", `import ${imports}`]);
+      const imported = await output(python, check);
       if (pip.ok && imported.ok) available.add(peer);
       else missing.set(peer, lastLine(pip.ok ? imported.text : pip.text));
     }
   }
-  return { python, available, missing };
+  return { python, available, missing, versions: versionsOf(available) };
+}
+
+/** Returns the versions of the packages of some sides, by name. */
+export function versionsOf(sides: ReadonlySet<Needed>): Record<string, string> {
+  const pins = [...sides].flatMap((side) => PACKAGES[side].install).map((pin) => pin.split("=="));
+  return Object.fromEntries(pins.map(([name, version]) => [PACKAGE_NAMES[name!] ?? name, version]));
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -7,6 +7,7 @@ import { flag, integer, milliseconds, names, text, type Values } from "../../cli
 import { requireWritable, writePage } from "../../cli/lib/page.ts";
 import { StopRequests } from "../../cli/lib/stop_requests.ts";
 import { renderTable } from "../../cli/lib/table.ts";
+import { disagreements, writeFirstRecord } from "./agreement.ts";
 import { CASES, PARTS, type PeerCase } from "./cases.ts";
 import { type Environment, type Needed, openEnvironment } from "./environment.ts";
 import { renderMarkdown } from "./markdown.ts";
@@ -65,11 +66,13 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   );
   const environment = await openEnvironment(`${FOLDER}/venv`, wanted, console.error);
   for (const [peer, why] of environment.missing) console.error(`${peer} is left out: ${why}`);
+  const oneImage = { ...files, images: [`${FOLDER}/files/one-image.tfrecord`] };
+  await writeFirstRecord(files.images, oneImage.images[0]!);
   const results: CaseResult[] = [];
   const { markdown } = values;
   const finish = () => {
     const report: PeerReport = {
-      ...{ startedAt, results, machine: machineFacts() },
+      ...{ startedAt, results, machine: machineFacts(), versions: environment.versions },
       commandLine: `${PROGRAM.usage} ${Deno.args.join(" ")}`.trim(),
       missing: Object.fromEntries(environment.missing),
     };
@@ -92,7 +95,11 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   const runAll = async () => {
     for (const [index, one] of cases.entries()) {
       console.error(`${index + 1} of ${cases.length}: ${one.name} …${timeLeftText(index)}`);
-      const result = await measureCase(one, commandsOf(one, files, environment), values);
+      const differ = await disagreements(one, commandsOf(one, oneImage, environment));
+      const agreeing = commandsOf(one, files, environment).entries()
+        .filter(([side]) => !(side in differ));
+      const measured = await measureCase(one, new Map(agreeing), values);
+      const result = { ...measured, failed: { ...differ, ...measured.failed } };
       for (const [side, why] of Object.entries(result.failed)) console.error(`  ${side}: ${why}`);
       results.push(result);
     }

@@ -1,5 +1,5 @@
 /** Formats the results of a comparison as a page of Markdown, with the goals that were missed. */
-import { cellText, formatNumber, isTextColumn, type Table } from "../../cli/lib/table.ts";
+import { cellText, formatNumber, type Table } from "../../cli/lib/table.ts";
 import { CASES, type Part, PARTS, type Peer, PEERS } from "./cases.ts";
 import { type CaseResult, LEAT } from "./measure.ts";
 import { coordinationGains, moreText, type PeerReport } from "./report.ts";
@@ -13,13 +13,13 @@ const NAMES: Readonly<Record<Peer, string>> = {
 
 /** Returns the page. `deno fmt` aligns its tables afterwards. */
 export function renderMarkdown(report: PeerReport): string {
-  const { results, startedAt, commandLine, machine, missing } = report;
+  const { results, startedAt, commandLine, machine, versions, missing } = report;
   const parts = [...new Set(results.map(({ part }) => part))];
   const failures = results.flatMap(({ name, failed }) =>
     Object.entries(failed).map(([side, why]) => `- ${name}: ${side} failed: ${why}`)
   );
   const facts = [
-    ...Object.entries(machine),
+    ...Object.entries({ ...machine, ...versions }),
     ...Object.entries(missing).map(([peer, why]) => [`No ${peer}`, why]),
   ].map(([name, value]) => `${name}: ${value}`);
   return `# Leat and its peers: results of a run
@@ -33,8 +33,9 @@ ${commandLine}
 ${startedAt.slice(0, 16).replace("T", " ")} UTC. ${facts.join(". ")}.
 
 A number is the median of all windows, per second. A ratio is the median over the rounds, each of
-which compares neighbouring windows. A spread is (highest − lowest) ÷ median; spreads are in the
-order of the columns. Only ratios carry over to another machine.
+which compares neighbouring windows. A spread is (highest − lowest) ÷ median: that of a ratio is in
+parentheses, those of the numbers are in the order of the columns. Only ratios carry over to another
+machine.
 
 ## Goals
 
@@ -46,9 +47,10 @@ ${parts.map((part) => sectionOf(part, results.filter((one) => one.part === part)
 function goalsOf(results: readonly CaseResult[]): string {
   const rows = results.flatMap(({ name, sides }) => {
     const goals = CASES.find((one) => one.name === name)?.goals ?? {};
-    return sides.filter(({ side }) => side in goals).map(({ side, leatRatio }) => {
-      const goal = goals[side as Peer]!;
-      return { name, peer: NAMES[side as Peer], leatRatio, goal, isMet: leatRatio >= goal };
+    return sides.filter(({ side }) => side in goals).map((result) => {
+      const peer = result.side as Peer;
+      const goal = goals[peer]!;
+      return { name, result, peer: NAMES[peer], goal, isMet: result.leatRatio >= goal };
     });
   });
   const missed = rows.filter(({ isMet }) => !isMet);
@@ -62,10 +64,10 @@ ${
       columns: [
         { heading: "case" },
         { heading: "peer" },
-        { heading: "Leat ÷ peer", digits: 2 },
+        { heading: "Leat ÷ peer" },
         { heading: "goal", digits: 2 },
       ],
-      rows: missed.map(({ name, peer, leatRatio, goal }) => [name, peer, leatRatio, goal]),
+      rows: missed.map(({ name, peer, result, goal }) => [name, peer, ratioText(result), goal]),
     })
   }`;
 }
@@ -86,7 +88,7 @@ ${
         { heading: "unit" },
         { heading: "Leat" },
         ...peers.map((peer) => ({ heading: NAMES[peer] })),
-        ...peers.map((peer) => ({ heading: `Leat ÷ ${NAMES[peer]}`, digits: 2 })),
+        ...peers.map((peer) => ({ heading: `Leat ÷ ${NAMES[peer]}` })),
         { heading: "spreads in %" },
         ...(hasMore ? [{ heading: "also measured, in the same order" }] : []),
       ],
@@ -99,7 +101,7 @@ ${
         };
         return [
           ...[name, unit, rate(LEAT), ...peers.map(rate)],
-          ...peers.map((peer) => resultOf(peer)?.leatRatio),
+          ...peers.map((peer) => ratioText(resultOf(peer))),
           present.map(({ spread }) => formatNumber(100 * spread, 0)).join(", "),
           ...(hasMore ? [present.map(({ also = {} }) => moreText(also)).join("; ")] : []),
         ];
@@ -108,10 +110,16 @@ ${
   }${gains === "" ? "" : `\n${gains}\n`}`;
 }
 
-function markdownTable(table: Table): string {
-  const { columns, rows } = table;
+function ratioText(result: CaseResult["sides"][number] | undefined): string | undefined {
+  return result &&
+    `${formatNumber(result.leatRatio, 2)} (${formatNumber(100 * result.ratioSpread, 0)} %)`;
+}
+
+function markdownTable({ columns, rows }: Table): string {
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |\n`;
-  const isText = columns.map((_, index) => isTextColumn(table, index) && index !== 2);
+  const isText = columns.map((_, index) =>
+    rows.some((row) => /^[a-z]/i.test(`${row[index] ?? ""}`))
+  );
   return line(columns.map(({ heading }) => heading)) +
     line(isText.map((text) => text ? "---" : "---:")) +
     rows.map((row) => line(row.map((cell, index) => cellText(cell, columns[index]!)))).join("");

@@ -19,8 +19,10 @@ import { type CaseResult, LEAT } from "./measure.ts";
 export interface PeerReport {
   readonly startedAt: string;
   readonly commandLine: string;
-  /** Facts about the machine: cores, system, versions. */
+  /** Facts about the machine: cores, system, Deno. */
   readonly machine: Readonly<Record<string, string>>;
+  /** The versions of the peers' packages. */
+  readonly versions: Readonly<Record<string, string>>;
   /** Peers that were left out, and why. */
   readonly missing: Readonly<Record<string, string>>;
   readonly results: readonly CaseResult[];
@@ -61,10 +63,10 @@ export function moreText(also: Readonly<Record<string, number>>): string {
 
 /** Returns the page as HTML. */
 export function renderReport(report: PeerReport): string {
-  const { results, startedAt, machine, missing, commandLine } = report;
+  const { results, startedAt, machine, versions, missing, commandLine } = report;
   const facts = renderFacts([
     ["Run", `${startedAt.slice(0, 16).replace("T", " ")} UTC`],
-    ...Object.entries(machine),
+    ...Object.entries({ ...machine, ...versions }),
     ...Object.entries(missing).map(([peer, why]): [string, string] => [`No ${peer}`, why]),
   ], commandLine);
   const parts = [...new Set(results.map(({ part }) => part))];

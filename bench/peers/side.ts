@@ -1,7 +1,7 @@
 /**
  * One side of a comparison: a process that runs a pipeline for a window of time on request, and waits
  * otherwise. A request is a line on its standard input with the length of the window in ms. The answer
- * is a line of JSON on standard output, `{ "rate": … }`.
+ * is a line of JSON on standard output, `{ "rate": … }`. The request `sample` is answered with an image.
  */
 import { LineStream } from "../../cli/lib/line_stream.ts";
 
@@ -28,6 +28,13 @@ export interface Window {
   readonly also?: Readonly<Record<string, number>>;
 }
 
+/** The next image of a pipeline. */
+export interface Sample {
+  /** Height, width and channels. */
+  readonly shape: readonly number[];
+  readonly values: readonly number[];
+}
+
 /** The process of one side. Disposing it ends the process. */
 export class Side implements AsyncDisposable {
   readonly #process: Deno.ChildProcess;
@@ -36,6 +43,11 @@ export class Side implements AsyncDisposable {
   readonly #errors: ReadableStreamDefaultReader<string>;
   #errorText = "";
   readonly #errorsRead: Promise<void>;
+
+  /** The process's id. */
+  get pid(): number {
+    return this.#process.pid;
+  }
 
   constructor({ command, args, pinned }: SideCommand) {
     const [program, ...rest] = pinned
@@ -58,10 +70,19 @@ export class Side implements AsyncDisposable {
    * rejects with the end of its standard error.
    */
   async window(ms: number): Promise<Window> {
+    return await this.#ask(String(ms), ms) as Window;
+  }
+
+  /** Returns the next image of the pipeline. Rejects as {@linkcode window} does. */
+  async sample(): Promise<Sample> {
+    return await this.#ask("sample", 0) as Sample;
+  }
+
+  async #ask(request: string, ms: number): Promise<unknown> {
     using _deadline = this.#killAfter(ms + ANSWER_MS);
-    await this.#input.write(new TextEncoder().encode(`${ms}\n`)).catch(() => {});
+    await this.#input.write(new TextEncoder().encode(`${request}\n`)).catch(() => {});
     const { value, done } = await this.#lines.read();
-    if (!done) return JSON.parse(value) as Window;
+    if (!done) return JSON.parse(value);
     await this.#errorsRead;
     const lines = this.#errorText.trim().split("\n");
     throw new Error(`its process ended: ${lines.slice(-3).join(" | ")}`);

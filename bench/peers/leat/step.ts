@@ -6,6 +6,8 @@ import type { PeerFiles } from "../files.ts";
 export interface Running extends AsyncDisposable {
   /** Does one step. Resolves to the number of units of the step. */
   step(): Promise<number>;
+  /** Takes the next element. */
+  sample?(): Promise<unknown>;
   /** Other measurements, by name. */
   readonly also?: Readonly<Record<string, number>>;
 }
@@ -16,12 +18,14 @@ export type Pipelines = Readonly<Record<string, (files: PeerFiles) => Running | 
 /** Runs an endless dataset, one element per step. `unitsOf` returns the units of an element. */
 export function taking<T>(dataset: Dataset<T>, unitsOf: (element: T) => number): Running {
   const iterator = dataset.iterator();
+  const sample = async () => {
+    const { done, value } = await iterator.next();
+    if (done === true) throw new Error("the pipeline ended");
+    return value;
+  };
   return {
-    async step() {
-      const { done, value } = await iterator.next();
-      if (done === true) throw new Error("the pipeline ended");
-      return unitsOf(value);
-    },
+    sample,
+    step: async () => unitsOf(await sample()),
     [Symbol.asyncDispose]: () => iterator[Symbol.asyncDispose](),
   };
 }

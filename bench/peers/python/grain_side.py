@@ -7,7 +7,7 @@ import grain
 from absl import flags
 import numpy as np
 
-from side import serve
+from side import serve, Taking
 
 CORES = len(os.sched_getaffinity(0))
 # Grain's processes read flags, which only absl's own main function parses.
@@ -15,12 +15,7 @@ flags.FLAGS.mark_as_parsed()
 
 
 def rows(dataset):
-    return taking(dataset, lambda batch: batch.shape[0])
-
-
-def taking(dataset, units):
-    iterator = iter(dataset)
-    return lambda: units(next(iterator))
+    return Taking(dataset, lambda batch: batch.shape[0])
 
 
 def numbers():
@@ -55,7 +50,7 @@ def texts(files):
 
 def handed_over(size):
     batch = np.ones(size, np.uint8)
-    return lambda _: taking(in_processes(numbers().map(lambda _: batch)), lambda _: 1)
+    return lambda _: Taking(in_processes(numbers().map(lambda _: batch)), lambda _: 1)
 
 
 PIPELINES = {

@@ -9,14 +9,13 @@ sys.path.insert(0, str(TOP / "python" / "src"))
 import leat  # noqa: E402
 import leat.torch  # noqa: E402
 
-from side import serve  # noqa: E402
+from side import serve, Taking  # noqa: E402
 
 
 def reading(export, units):
     def opened(files):
         loader = leat.load(TOP / "bench" / "peers" / "leat" / "python.ts", export=export, args=files)
-        batches = iter(leat.torch.Loader(loader))
-        return lambda: units(next(batches))
+        return Taking(leat.torch.Loader(loader), units)
 
     return opened
 

@@ -8,7 +8,7 @@ import spdl.io
 import torch
 from spdl.pipeline import PipelineBuilder
 
-from side import serve
+from side import serve, Taking
 from tfrecord_index import Records
 
 CORES = len(os.sched_getaffinity(0))
@@ -20,7 +20,10 @@ torch.set_num_threads(1)
 def decoded(jpeg, filters=lambda _codec: []):
     packets = spdl.io.demux_image(bytes(jpeg))
     filter_desc = ",".join([*filters(packets.codec), "format=pix_fmts=rgb24"])
-    frames = spdl.io.decode_packets(packets, filter_desc=filter_desc)
+    return spdl.io.decode_packets(packets, filter_desc=filter_desc)
+
+
+def pixels(frames):
     return spdl.io.to_torch(spdl.io.convert_frames(frames))
 
 
@@ -28,9 +31,9 @@ def flipped():
     return ["hflip"] if random.random() < 0.5 else []
 
 
-def centre(_codec):
-    size = "scale=256:256:force_original_aspect_ratio=increase:flags=bilinear"
-    return [size, "crop=224:224", *flipped()]
+def centre(codec):
+    side = round(min(codec.width, codec.height) * 224 / 256)
+    return [f"crop={side}:{side}", "scale=224:224:flags=bilinear", *flipped()]
 
 
 def random_region(codec):
@@ -48,11 +51,11 @@ def random_region(codec):
     return [f"crop={w}:{h}:{x}:{y}", "scale=224:224:flags=bilinear", *flipped()]
 
 
-def normalised(images):
-    return (torch.stack(images).float() / 255 - MEAN) / STD
+def normalised(frames):
+    return pixels(frames).float().div_(255).sub_(MEAN).div_(STD)
 
 
-def taking(files, operation, batch):
+def images(files, operation, batch):
     records = Records(files["images"])
 
     def numbers():
@@ -65,19 +68,15 @@ def taking(files, operation, batch):
         builder.aggregate(batch).pipe(normalised)
     pipeline = builder.add_sink(4).build(num_threads=CORES)
     pipeline.start()
-    batches = pipeline.get_iterator()
-
-    def step(_running=pipeline):
-        result = next(batches)
-        return 1 if batch is None else result.shape[0]
-
+    step = Taking(pipeline.get_iterator(), lambda result: 1 if batch is None else result.shape[0])
+    step.pipeline = pipeline  # It would end with its last reference.
     return step
 
 
 PIPELINES = {
-    "decode": lambda files: taking(files, decoded, None),
-    "resize-crop": lambda files: taking(files, lambda jpeg: decoded(jpeg, centre), 32),
-    "random-resized-crop": lambda files: taking(
+    "decode": lambda files: images(files, lambda jpeg: pixels(decoded(jpeg)), None),
+    "resize-crop": lambda files: images(files, lambda jpeg: decoded(jpeg, centre), 32),
+    "random-resized-crop": lambda files: images(
         files, lambda jpeg: decoded(jpeg, random_region), 32
     ),
 }

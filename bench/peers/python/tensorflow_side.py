@@ -14,7 +14,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import numpy as np
 import tensorflow as tf
 
-from side import serve
+from side import serve, Taking
 
 AUTOTUNE = tf.data.AUTOTUNE
 MEAN = [0.485, 0.456, 0.406]
@@ -22,13 +22,8 @@ STD = [0.229, 0.224, 0.225]
 SIZES = {"1kb": 1_000, "150kb": 150_000, "1mb": 1_000_000, "10mb": 10_000_000}
 
 
-def taking(dataset, units):
-    iterator = iter(dataset)
-    return lambda: units(next(iterator))
-
-
 def rows(dataset):
-    return taking(dataset, lambda batch: int(batch.shape[0]))
+    return Taking(dataset, lambda batch: int(batch.shape[0]))
 
 
 def numbers():
@@ -37,7 +32,7 @@ def numbers():
 
 def zipped(_files):
     batches = tf.data.Dataset.zip({"a": numbers(), "b": numbers()}).batch(1024)
-    return taking(batches, lambda batch: int(batch["a"].shape[0]))
+    return Taking(batches, lambda batch: int(batch["a"].shape[0]))
 
 
 def records(paths):
@@ -49,11 +44,11 @@ def normalised(pixels):
 
 
 def resize_crop(jpeg):
-    pixels = tf.io.decode_jpeg(jpeg, channels=3)
-    size = tf.cast(tf.shape(pixels)[:2], tf.float32)
-    scale = 256.0 / tf.reduce_min(size)
-    pixels = tf.image.resize(pixels, tf.cast(tf.math.ceil(size * scale), tf.int32))
-    pixels = tf.image.resize_with_crop_or_pad(pixels, 224, 224)
+    size = tf.io.extract_jpeg_shape(jpeg)[:2]
+    side = tf.cast(tf.round(tf.cast(tf.reduce_min(size), tf.float32) * (224 / 256)), tf.int32)
+    top, left = tf.unstack((size - side) // 2)
+    pixels = tf.image.decode_and_crop_jpeg(jpeg, [top, left, side, side], channels=3)
+    pixels = tf.image.resize(pixels, [224, 224])
     return normalised(tf.image.random_flip_left_right(pixels))
 
 
@@ -75,7 +70,7 @@ def images(transform, batch):
     def opened(files):
         dataset = records(files["images"]).repeat().map(transform, num_parallel_calls=AUTOTUNE)
         if batch is None:
-            return taking(dataset.prefetch(AUTOTUNE), lambda _: 1)
+            return Taking(dataset.prefetch(AUTOTUNE), lambda _: 1)
         return rows(dataset.batch(batch, drop_remainder=True).prefetch(AUTOTUNE))
 
     return opened
@@ -97,8 +92,7 @@ def texts(files):
 
 
 def as_numpy(dataset):
-    batches = dataset.prefetch(AUTOTUNE).as_numpy_iterator()
-    return lambda: next(batches).shape[0]
+    return Taking(dataset.prefetch(AUTOTUNE).as_numpy_iterator(), lambda batch: batch.shape[0])
 
 
 def images_in_python(files):
@@ -157,7 +151,7 @@ def service(dataset, compression=None, policy="OFF", journaled=False):
             service=address,
             compression=compression,
         )
-        take = taking(dataset().repeat().apply(remote), lambda _: 1)
+        take = Taking(dataset().repeat().apply(remote), lambda _: 1)
 
         def step(_kept=here):
             return take()
@@ -292,7 +286,7 @@ PIPELINES = {
     "resize-crop": images(resize_crop, 32),
     "random-resized-crop": images(random_resized_crop, 32),
     "text-bucket-pad": texts,
-    "records-large": lambda files: taking(records(files["images"]).repeat(), lambda _: 1),
+    "records-large": lambda files: Taking(records(files["images"]).repeat(), lambda _: 1),
     "records-small": lambda files: rows(records(files["records"]).batch(256).repeat()),
     "records-shuffle": lambda files: rows(
         records(files["records"]).shuffle(10_000).batch(256).repeat()

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 from torchvision.io import ImageReadMode, decode_jpeg
 from torchvision.transforms import v2
 
-from side import serve
+from side import serve, Taking
 from tfrecord_index import Records
 
 CORES = len(os.sched_getaffinity(0))
@@ -16,7 +16,7 @@ WORKERS = 0 if CORES == 1 else CORES
 NORMALISE = v2.Compose(
     [
         v2.ToDtype(torch.float32, scale=True),
-        v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225]),
+        v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225], inplace=True),
     ]
 )
 torch.set_num_threads(1)
@@ -27,13 +27,8 @@ def endless(loader):
         yield from loader
 
 
-def taking(loader, units):
-    batches = endless(loader)
-    return lambda: units(next(batches))
-
-
 def rows(loader):
-    return taking(loader, lambda batch: batch.shape[0])
+    return Taking(endless(loader), lambda batch: batch.shape[0])
 
 
 class Mapped(Dataset):
@@ -53,16 +48,20 @@ def decoded(jpeg):
     return decode_jpeg(data, mode=ImageReadMode.RGB)
 
 
-RESIZE_CROP = v2.Compose(
-    [v2.Resize(256, antialias=False), v2.CenterCrop(224), v2.RandomHorizontalFlip(), NORMALISE]
-)
+FLIP_NORMALISE = v2.Compose([v2.RandomHorizontalFlip(), NORMALISE])
 RANDOM_CROP = v2.Compose(
     [v2.RandomResizedCrop(224, antialias=False), v2.RandomHorizontalFlip(), NORMALISE]
 )
 
 
 def resize_crop(jpeg):
-    return RESIZE_CROP(decoded(jpeg))
+    # torchvision cannot decode a part of a JPEG. Cropping first leaves fewer pixels to resize.
+    pixels = decoded(jpeg)
+    height, width = pixels.shape[1:]
+    side = round(min(height, width) * 224 / 256)
+    top, left = (height - side) // 2, (width - side) // 2
+    cropped = v2.functional.crop(pixels, top, left, side, side)
+    return FLIP_NORMALISE(v2.functional.resize(cropped, [224, 224], antialias=False))
 
 
 def random_crop(jpeg):
@@ -72,7 +71,7 @@ def random_crop(jpeg):
 def images(transform, batch):
     def opened(files):
         loader = parallel(Mapped(Records(files["images"]), transform), batch)
-        return taking(loader, lambda _: 1) if batch is None else rows(loader)
+        return Taking(endless(loader), lambda _: 1) if batch is None else rows(loader)
 
     return opened
 
@@ -113,7 +112,7 @@ def parallel(dataset, batch):
 
 
 def handed_over(size):
-    return lambda _: taking(parallel(Same(size), None), lambda _: 1)
+    return lambda _: Taking(endless(parallel(Same(size), None)), lambda _: 1)
 
 
 class Buckets(IterableDataset):
