@@ -32,6 +32,7 @@ import {
 import { SplitProgress, SplitReader, type SplitSource } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 import { Cores } from "./threads/cores.ts";
+import type { CallContext } from "./udf/call.ts";
 
 interface Iteration {
   readonly host: Host;
@@ -284,6 +285,15 @@ export class IteratorContext {
   callStream(): RandomStream {
     const { task = 0 } = this.randomState;
     return task === 0 ? this.randomStream() : this.randomStream().fork(`task ${task}`);
+  }
+
+  /** The context of a function that gets the elements of this operator, the graph's last. */
+  ofConsumer(operator: string): CallContext {
+    return {
+      host: this.host,
+      stats: new OperatorMeter(operator, -1),
+      callStream: () => this.callStream().fork(`${operator}()`),
+    };
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Random access: gives an element by its index, without reading those before it. */
 import { LeatError } from "../core/error.ts";
 import { checkInteger } from "./check.ts";
+import { requireWhole } from "./elements/spec_check.ts";
 import { rootContext } from "./root_context.ts";
 import type { IterationOptions } from "./iteration_options.ts";
 import type { DatasetNode } from "./node.ts";
@@ -33,7 +34,9 @@ export async function elementAt(
   const context = rootContext(node, options);
   const elements = context.makeIterator();
   try {
-    return await elements.again(node.tokenAt(index));
+    const element = await elements.again(node.tokenAt(index));
+    requireWhole(element, context.stats);
+    return element;
   } finally {
     elements.dispose();
     await context.close();

@@ -1,14 +1,16 @@
 /** `reduce` and `getSingleElement`: one value of a whole dataset. */
 import { LeatError } from "../core/error.ts";
+import { then } from "../core/then.ts";
 import { optionsOf } from "./check.ts";
 import type { FunctionOptions } from "./dataset_types.ts";
 import { Call, type NodeFunction } from "./udf/call.ts";
+import { requireWhole } from "./elements/spec_check.ts";
 import { rootContext } from "./root_context.ts";
 import { openIterator } from "./dataset_iterator.ts";
 import type { IterationOptions } from "./iteration_options.ts";
-import { END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
 import { userErrorOf } from "./iterators/reading_failure.ts";
+import { takeAll } from "./iterators/take_all.ts";
 import type { Captures } from "./udf/user_function.ts";
 
 export const reduceOptions = optionsOf<FunctionOptions<Captures>>("reduce", { captures: true });
@@ -30,19 +32,17 @@ export async function reduceGraph(
     );
   }
   const context = rootContext(node, options);
-  const { pacer } = context;
   const elements = context.makeIterator();
-  const call = new Call(fn, context);
+  const call = new Call(fn, context.ofConsumer("reduce"));
   let state = initial;
   try {
-    for (;;) {
-      const pulled = elements.next();
-      const element = pulled instanceof Promise ? await pulled : pulled;
-      if (element === END) return state;
-      const next = call.two(state, element);
-      state = next instanceof Promise ? await next : next;
-      if (pacer.due()) await pacer.yield();
-    }
+    await takeAll(context, elements, (element) => {
+      requireWhole(element, context.stats);
+      return then(call.two(state, element), (next) => {
+        state = next;
+      });
+    });
+    return state;
   } catch (error) {
     throw userErrorOf(error);
   } finally {

@@ -10,6 +10,7 @@ import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import { isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { show } from "../check.ts";
+import type { OperatorMeter } from "../iterators/stats.ts";
 import { component } from "./leaf_columns.ts";
 import { specOf } from "./components.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
@@ -36,6 +37,19 @@ export function isWhole(value: unknown, depth = 0): boolean {
     if (!isWhole(value[key], depth + 1)) return false;
   }
   return true;
+}
+
+/** Refuses an element with `undefined` in it, and counts it as failed at the operator that gave it. */
+export function requireWhole(element: unknown, stats: OperatorMeter): void {
+  const which = `${stats.operator}: an element it gives`;
+  let fault: LeatError;
+  try {
+    if (isWhole(element)) return;
+    fault = missingIn(element, which);
+  } catch (error) {
+    fault = unreadable(which, error);
+  }
+  throw stats.failed(fault);
 }
 
 /** The error of an element with `undefined` in it, naming the leaf. `which`: which element it is. */

@@ -1,5 +1,6 @@
 /** Saves whole datasets, and loads them. */
 import { LeatError } from "../../core/error.ts";
+import { then } from "../../core/then.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import { Call, type NodeFunction } from "../udf/call.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument, optionsOf } from "../check.ts";
@@ -8,9 +9,9 @@ import type { IterationOptions } from "../iteration_options.ts";
 import type { ElementFunction, FunctionOptions } from "../dataset_types.ts";
 import type { Captures } from "../udf/user_function.ts";
 import { installedHost } from "../host.ts";
-import { END } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
 import { userErrorOf } from "../iterators/reading_failure.ts";
+import { takeAll } from "../iterators/take_all.ts";
 import { ElementsWriter } from "./elements_writer.ts";
 import { Ledger, type LedgerHead } from "./ledger.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
@@ -68,7 +69,7 @@ export async function saveGraph(
 ): Promise<SaveProgress> {
   const folder = checkPath("save", path);
   const mayReplace = checkBoolean("save", "overwrite", overwrite, false);
-  const writing = {
+  const writerOptions = {
     compression: checkWritingCompression("save", compression),
     ...(chunkBytesMax === undefined
       ? {}
@@ -90,26 +91,14 @@ export async function saveGraph(
   const elements = context.makeIterator();
   let writer: ElementsWriter | undefined;
   try {
-    writer = await ElementsWriter.begin(context.host, folder, writing);
+    writer = await ElementsWriter.begin(context.host, folder, writerOptions);
     if (!mayReplace && writer.replaces !== undefined) throw savedAlready(folder);
     await writer.clear((unfinished) => {
       if (!mayReplace && unfinished?.joint !== undefined) throw savedByOthers(folder);
     });
-    const shardOf = shardFunc === undefined ? undefined : new Call(shardFunc, context);
-    let sizeBytes = 0;
-    for (;;) {
-      const pulled = elements.next();
-      const element = pulled instanceof Promise ? await pulled : pulled;
-      if (element === END) break;
-      const shard = shardBy("save", shardOf, element);
-      const written = writer.write(element, typeof shard === "number" ? shard : await shard);
-      if (written !== undefined) await written;
-      if (writer.sizeBytes > sizeBytes) {
-        sizeBytes = writer.sizeBytes;
-        onProgress?.({ elements: writer.count, sizeBytes });
-      }
-      if (context.pacer.due()) await context.pacer.yield();
-    }
+    const shardOf = shardFunc &&
+      new Call(shardFunc, context.ofConsumer("save"), { name: "shardFunc" });
+    await takeAll(context, elements, writing(writer, shardOf, onProgress));
     await writer.finish();
     const progress = { elements: writer.count, sizeBytes: writer.sizeBytes };
     onProgress?.(progress);
@@ -121,6 +110,24 @@ export async function saveGraph(
     await context.close();
     writer?.abandon();
   }
+}
+
+/** Writes an element, and reports that bytes were written. */
+function writing(
+  writer: ElementsWriter,
+  shardOf: Call | undefined,
+  onProgress: SaveOptions<never, Captures>["onProgress"],
+): (element: unknown) => void | Promise<void> {
+  let sizeBytes = 0;
+  const report = () => {
+    if (writer.sizeBytes <= sizeBytes) return;
+    sizeBytes = writer.sizeBytes;
+    onProgress?.({ elements: writer.count, sizeBytes });
+  };
+  return (element) => {
+    const shard = shardBy("save", shardOf, element);
+    return then(then(shard, (shard) => writer.write(element, shard)), report);
+  };
 }
 
 function savedAlready(folder: string): LeatError {

@@ -51,7 +51,8 @@ export interface FunctionExtra {
   readonly random: RandomStream;
   /**
    * How many elements this operator was given before this one, in this iteration; on a service, in this
-   * worker's task, or in the split under DETERMINISTIC and with `offload`.
+   * worker's task, or in the split under DETERMINISTIC and with `offload`. If an operator has several
+   * functions, each counts its own calls.
    */
   readonly index: number;
   /** Decodes images, and transforms them. */
@@ -236,6 +237,8 @@ export class Call {
   readonly #watch: Stopwatch;
   readonly #repeatWatch: Stopwatch;
   readonly #overlapping: boolean;
+  readonly #name: string | undefined;
+  readonly #isFurther: boolean;
   /** Checks the results; undefined if the caller does, or nothing is declared. */
   readonly #check: SpecCheck | undefined;
   #captures: Captures | undefined;
@@ -245,12 +248,18 @@ export class Call {
 
   /**
    * `overlapping`: whether calls may begin before earlier ones have settled. `check`: checks results
-   * that are elements.
+   * that are elements. `name`: names the function in errors, if the operator has several. `isFurther`:
+   * whether it is not the first of them. Then its random numbers are its own.
    */
   constructor(
     fn: BoundFunction,
     context: CallContext,
-    { overlapping = false, check }: { overlapping?: boolean; check?: SpecCheck } = {},
+    { overlapping = false, check, name, isFurther = false }: {
+      overlapping?: boolean;
+      check?: SpecCheck;
+      name?: string;
+      isFurther?: boolean;
+    } = {},
   ) {
     this.#bound = fn;
     this.#context = context;
@@ -258,7 +267,14 @@ export class Call {
     this.#watch = new Stopwatch(context.host, context.stats);
     this.#repeatWatch = new Stopwatch(context.host, context.stats);
     this.#overlapping = overlapping;
+    this.#name = name;
+    this.#isFurther = isFurther;
     this.#check = check;
+  }
+
+  /** The call of a function of an operator that has another function before it. */
+  static further(fn: BoundFunction, name: string, context: CallContext): Call {
+    return new Call(fn, context, { name, isFurther: true });
   }
 
   /** How many of the next `count` calls may be made directly. The caller increments `index` before each. */
@@ -329,8 +345,12 @@ export class Call {
   }
 
   randomStateOf(index: number): RandomStream {
-    this.#stream ??= this.#context.callStream();
-    return this.#stream.fork(index);
+    return (this.#stream ??= this.#openStream()).fork(index);
+  }
+
+  #openStream(): RandomStream {
+    const stream = this.#context.callStream();
+    return this.#isFurther ? stream.fork(this.#name!) : stream;
   }
 
   /** The random stream for datasets made by the call with this index. */
@@ -342,18 +362,23 @@ export class Call {
   failure(error: unknown, index = this.index - 1): LeatError {
     if (error instanceof ReadingFailure) return error;
     const { code, message } = LeatError.from(error);
-    const { operator, number } = this.#stats;
-    const [among, of] = this.#counted();
     // The message of a missing permission must say which function needs it.
     const which = code === "permission_denied" ? ` (${functionText(this.#bound.fn)})` : "";
     return this.#stats.failed(
       new LeatError(
         code,
-        `${operator} (operator ${number}${among}): the function failed at element ${index}${of}${which}: ` +
-          message,
+        `${this.#placeOf(index)}${which}: ${message}`,
         { cause: error },
       ),
     );
+  }
+
+  #placeOf(index: number): string {
+    const { operator, number } = this.#stats;
+    const [among, of] = this.#counted();
+    const where = number < 0 ? operator : `${operator} (operator ${number}${among})`;
+    const at = this.#isFurther ? `its call ${index}` : `element ${index}${of}`;
+    return `${where}: ${this.#name ?? "the function"} failed at ${at}`;
   }
 
   /** What the numbers of the operator and the element count, if not those of the user's pipeline. */

@@ -109,8 +109,9 @@ function snapshotting(context: IteratorContext, node: SnapshotNode): Storing {
   const { chosenSeed } = context.randomState;
   const folder = node.folderWith(chosenSeed);
   const pipeline = node.pipelineWith(chosenSeed);
-  const reader = node.readerFunc && new Call(node.readerFunc, context);
-  const shard = node.shardFunc && new Call(node.shardFunc, context);
+  const reader = node.readerFunc && new Call(node.readerFunc, context, { name: "readerFunc" });
+  const shard = node.shardFunc &&
+    Call.further(node.shardFunc, "shardFunc", context);
   const open = async (manifest: Manifest, make: (reader: Call, datasets: unknown) => unknown) => {
     if (reader === undefined) {
       return new Nested(storedNode(folder, manifest), () => context.randomStream(), context);

@@ -107,10 +107,10 @@ class GroupByReducerIterator extends ElementwiseIterator {
   ) {
     super(context);
     this.#check = check;
-    this.#key = new Call(key, context);
-    this.#init = new Call(init, context);
-    this.#reduce = new Call(reduce, context);
-    this.#finalize = finalize && new Call(finalize, context);
+    this.#key = new Call(key, context, { name: "key" });
+    this.#init = Call.further(init, "init", context);
+    this.#reduce = Call.further(reduce, "reduce", context);
+    this.#finalize = finalize && Call.further(finalize, "finalize", context);
   }
 
   get #calls(): Call[] {

@@ -78,9 +78,11 @@ function windowsOf(
   context: IteratorContext,
   { key, reduce, windowSize, inputs }: GroupByWindowNode,
 ): Grouping {
-  const keyCall = new Call(key, context);
-  const reduceCall = new Call(reduce, context);
-  const size = windowSize instanceof NodeFunction ? new Call(windowSize, context) : windowSize;
+  const keyCall = new Call(key, context, { name: "key" });
+  const reduceCall = Call.further(reduce, "reduce", context);
+  const size = windowSize instanceof NodeFunction
+    ? Call.further(windowSize, "windowSize", context)
+    : windowSize;
   const { elementSpec } = inputs[0]!;
   const datasetOf = (elements: readonly unknown[]) =>
     facade().wrap(new FromNode(elements, elementSpec));
