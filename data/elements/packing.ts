@@ -5,7 +5,7 @@ import { Tensor, tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { show } from "../check.ts";
 import { component, copyInto, sameShape, tensorOf } from "./leaf_columns.ts";
-import { type Fill, fillValue, type PaddingValues } from "./padding.ts";
+import { checkNames, type Fill, fillValue, type PaddingValues } from "./padding.ts";
 
 /** The components that packing adds. */
 export const SEGMENT_IDS = "segmentIds";
@@ -79,6 +79,13 @@ export class RowLayout {
   /** Rows of `length` tokens for sequences like this one. */
   constructor({ fields }: Sequence, length: number, padding: PaddingValues | undefined) {
     this.#length = length;
+    checkNames(
+      "pack",
+      fields,
+      { values: padding },
+      "",
+      () => `{${Object.keys(fields).join(", ")}}`,
+    );
     this.#fields = new Map(
       Object.entries(fields).map(([name, { dtype, shape }]) => {
         const value = isPlainObject(padding) ? padding[name] as PaddingValues : padding;

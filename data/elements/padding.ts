@@ -5,6 +5,7 @@ import { Tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { invalidArgument, show } from "../check.ts";
 import { columnFor, type LeafColumns } from "./columns.ts";
+import { specOf } from "./components.ts";
 import { type Column, component, shapeOf, tensorOf } from "./leaf_columns.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
 import { stepTo } from "./spec_check.ts";
@@ -70,15 +71,42 @@ export function checkPadding(
     };
     checkPadding(operator, below, partly, part);
   }
+  checkNames(operator, spec, padding, path, () => specText(spec));
+}
+
+/** Refuses padding with a key that `parts`, an element's components or their specs, do not have. */
+export function checkNames(
+  operator: string,
+  parts: object,
+  { shapes, values }: Padding,
+  path: string,
+  textOf: () => string,
+): void {
   for (const [argument, given] of Object.entries({ paddedShapes: shapes, paddingValues: values })) {
     if (typeof given !== "object" || given === null) continue;
-    const key = Object.keys(given).find((key) => !Object.hasOwn(spec, key));
+    const key = Object.keys(given).find((key) => !Object.hasOwn(parts, key));
     if (key === undefined) continue;
     throw new LeatError(
       "invalid_argument",
       `${operator}: ${argument} names ${component(path + stepTo(key, given))}, which elements do ` +
-        `not have: they are ${specText(spec)}`,
+        `not have: they are ${textOf()}`,
     );
+  }
+}
+
+/** `checkNames()` for an element and all that it contains. */
+function checkNamesOf(element: unknown, padding: Padding, path: string): void {
+  const { shapes, values } = padding;
+  if (typeof shapes !== "object" && (typeof values !== "object" || values === null)) return;
+  if (!Array.isArray(element) && !isPlainObject(element)) return;
+  checkNames(OPERATOR, element, padding, path, () => specText(specOf(element)));
+  for (const [key, part] of Object.entries<unknown>(element)) {
+    const below = path + stepTo(key, element);
+    const partly = {
+      shapes: shapesUnder(OPERATOR, shapes, key, below),
+      values: valueUnder(values, key),
+    };
+    checkNamesOf(part, partly, below);
   }
 }
 
@@ -148,6 +176,7 @@ export function paddedColumnFor(
   padding: Padding,
   capacity: number,
 ): Column {
+  checkNamesOf(element, padding, "");
   return columnFor(element, spec, capacity, "", paddedLeaves(padding));
 }
 

@@ -166,6 +166,22 @@ export class SpecCheck {
   }
 }
 
+/** Refuses elements whose spec has a scalar, such as a byte string, because it has no rows. */
+export function checkHasRows(operator: string, spec: ElementSpec, path = ""): void {
+  if (spec === undefined) return;
+  if (!(spec instanceof TensorSpec)) {
+    for (const [key, part] of Object.entries<ElementSpec>(spec)) {
+      checkHasRows(operator, part, path + stepTo(key, spec));
+    }
+  } else if (spec.shape.length === 0) {
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: ${component(path)} is a scalar (${specText(spec)}) and has no rows; call ` +
+        `batch(n) before`,
+    );
+  }
+}
+
 /** The step from a container to one of its parts, as in a path. */
 export function stepTo(key: string, parent: unknown): string {
   return Array.isArray(parent) ? `[${key}]` : `.${key}`;

@@ -21,7 +21,7 @@ import {
   sequenceOf,
   TOKENS,
 } from "../../elements/packing.ts";
-import type { PaddingValues } from "../../elements/padding.ts";
+import { checkPadding, type PaddingValues } from "../../elements/padding.ts";
 import { type ElementSpec, TensorSpec } from "../../elements/spec.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
@@ -83,7 +83,9 @@ export class PackNode extends UnaryNode {
       "split",
     ]);
     this.paddingValues = options.paddingValues;
-    packedSpec(input.elementSpec, this.length);
+    const { elementSpec } = input;
+    packedSpec(elementSpec, this.length);
+    checkPadding(KIND, partsOf(elementSpec), { values: this.paddingValues });
   }
 
   override get attributes(): Attributes {
@@ -109,10 +111,15 @@ function checkOneOf<T extends string>(argument: string, value: T, allowed: reado
   throw invalidArgument(KIND, argument, allowed.map((at) => `"${at}"`).join(" or "), value);
 }
 
+function partsOf(spec: ElementSpec): Record<string, ElementSpec> | undefined {
+  if (spec === undefined) return undefined;
+  return isPlainObject(spec) ? spec as Record<string, ElementSpec> : { [TOKENS]: spec };
+}
+
 /** The spec of rows; refuses specs that cannot be packed. */
 function packedSpec(spec: ElementSpec, length: number): ElementSpec {
-  if (spec === undefined) return undefined;
-  const parts = isPlainObject(spec) ? spec as Record<string, ElementSpec> : { [TOKENS]: spec };
+  const parts = partsOf(spec);
+  if (parts === undefined) return undefined;
   assertNamesFree(Object.keys(parts));
   const row: Record<string, ElementSpec> = {};
   for (const [name, leaf] of Object.entries(parts)) {

@@ -12,6 +12,7 @@ import {
 } from "../../node.ts";
 import { asBatch, assertJoinable, cutRows, joinRows } from "../../elements/rows.ts";
 import { type ElementSpec, leavesOfSpec, mapSpec, TensorSpec } from "../../elements/spec.ts";
+import { checkHasRows } from "../../elements/spec_check.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
@@ -35,6 +36,7 @@ export class RebatchNode extends UnaryNode {
 
   constructor(input: DatasetNode, size: unknown, { dropRemainder }: RebatchOptions = {}) {
     super(KIND, input);
+    checkHasRows(KIND, input.elementSpec);
     this.sizes = typeof size === "number"
       ? [checkInteger(KIND, "size", size, 1)]
       : checkArray(KIND, "size", size).map((at) => checkInteger(KIND, "size", at, 0));
@@ -49,9 +51,10 @@ export class RebatchNode extends UnaryNode {
   }
 
   override get elementSpec(): ElementSpec {
-    const rows = this.#rows();
+    const { elementSpec } = this.input;
+    const rows = this.#rows(elementSpec);
     return mapSpec(
-      this.input.elementSpec,
+      elementSpec,
       (leaf) => new TensorSpec(leaf.dtype, [rows, ...leaf.shape.slice(1)]),
     );
   }
@@ -66,11 +69,11 @@ export class RebatchNode extends UnaryNode {
   }
 
   /** The number of rows of every batch; `null` if it varies or is unknown. */
-  #rows(): number | null {
+  #rows(elementSpec: ElementSpec): number | null {
     const size = this.sizes[0]!;
     if (this.sizes.some((at) => at !== size)) return null;
     if (this.dropRemainder) return size;
-    const rows = leavesOfSpec(this.input.elementSpec)?.[0]?.shape[0] ?? null;
+    const rows = leavesOfSpec(elementSpec)?.[0]?.shape[0] ?? null;
     return rows !== null && rows % size === 0 ? size : null;
   }
 }

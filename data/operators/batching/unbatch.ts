@@ -11,6 +11,7 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
 import { type ElementSpec, leavesOfSpec, mapSpec } from "../../elements/spec.ts";
+import { checkHasRows } from "../../elements/spec_check.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
@@ -21,6 +22,7 @@ export class UnbatchNode extends UnaryNode {
 
   constructor(input: DatasetNode) {
     super("unbatch", input);
+    checkHasRows("unbatch", input.elementSpec);
   }
 
   override get elementSpec(): ElementSpec {

@@ -3,6 +3,7 @@
 import {
   assertEquals,
   assertInstanceOf,
+  assertRejects,
   assertStringIncludes,
   assertThrows,
 } from "../../../assert.ts";
@@ -265,6 +266,22 @@ Deno.test("paddedBatch refuses shapes of another rank and values of another type
   assertStringIncludes(rank.message, "must have 1 dimensions");
   const value = await firstError(unspecified.paddedBatch(1, { paddingValues: "x" }));
   assertStringIncludes(value.message, "is no int32");
+});
+
+Deno.test("paddedBatch refuses names that elements without a spec do not have", async () => {
+  const rows = lengths(1, 2).map((x) => ({ x, pair: [x, { y: x }] }));
+  const cases: [options: object, message: string][] = [
+    [{ paddingValues: { X: -1 } }, "paddingValues names component X, which elements do not have"],
+    [{ paddingValues: { pair: [0, { Y: 0 }] } }, "paddingValues names component pair[1].Y"],
+    [
+      { paddedShapes: { x: [4], pair: [[4], { y: [4] }], z: [4] } },
+      "paddedShapes names component z",
+    ],
+  ];
+  for (const [options, message] of cases) {
+    await assertRejects(() => collect(rows.paddedBatch(2, options)), LeatError, message);
+  }
+  await collect(rows.paddedBatch(2, { paddingValues: { x: 1, pair: [0, 1] } }));
 });
 
 Deno.test("paddedBatch refuses immediately what the spec of its elements rules out", () => {

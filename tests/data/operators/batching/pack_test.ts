@@ -1,7 +1,7 @@
 /** `pack`: which sequences share a row, and the components of a row. */
 
 import { Dataset, LeatError, type Tensor, tensor, TensorSpec } from "../../../../mod.ts";
-import { assert, assertEquals, assertThrows } from "../../../assert.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "../../../assert.ts";
 import { assertCheckpointLaw } from "../../lib/checkpoint_law.ts";
 import { collect, collectWithErrors, failingOn } from "../../lib/collect.ts";
 
@@ -145,6 +145,21 @@ Deno.test("pack refuses invalid options", () => {
   const odd = { length: 1, algorithm: "worst_fit" } as never;
   assertThrows(() => one.pack(odd), LeatError, 'pack: algorithm must be "best_fit" or');
   assertThrows(() => one.pack({ length: 1, overflow: "drop" as never }), LeatError, "overflow");
+});
+
+Deno.test("pack refuses padding of components that elements do not have, or of another type", async () => {
+  const tokens = sequences(1);
+  const named = { length: 4, paddingValues: { token: -1 } };
+  const message = "pack: paddingValues names component token, which elements do not have";
+  assertThrows(() => tokens.pack(named), LeatError, message);
+  const odd = { length: 4, paddingValues: "a" };
+  assertThrows(
+    () => tokens.pack(odd),
+    LeatError,
+    'pack: the padding value "a" of component tokens',
+  );
+  const unspecified = tokens.map((row) => row).pack(named);
+  await assertRejects(() => collect(unspecified), LeatError, message);
 });
 
 Deno.test("pack keeps its open rows when an element fails", async () => {

@@ -97,7 +97,8 @@ Deno.test("rebatch keeps rows when a batch fails or does not fit", async () => {
     "error invalid_argument",
     [1, 3],
   ]);
-  assertEquals(await collectWithErrors(Dataset.range(1).rebatch(2)), ["error invalid_argument"]);
+  const scalar = Dataset.range(1).map((x) => x);
+  assertEquals(await collectWithErrors(scalar.rebatch(2)), ["error invalid_argument"]);
   const range = Dataset.range(4).batch(2);
   for (const size of [0, [], [0, 0], [1, -1], "a" as never]) {
     assertThrows(() => range.rebatch(size), LeatError, "rebatch: size must be");
@@ -177,4 +178,27 @@ Deno.test("raggedBatch continues from every checkpoint with the rows it held", a
     growing(7).map((x) => ({ x, n: failingOn(4)(x.length) })).raggedBatch(3)
   );
   await assertCheckpointLaw(() => growing(6).raggedBatch(4).unbatch());
+});
+
+Deno.test("unbatch and rebatch refuse scalars, also byte strings, by the spec of their input", () => {
+  const bytes = Dataset.from(["ab"]).map((text) => ({ text: new TextEncoder().encode(text) }), {
+    spec: { text: new TensorSpec("bytes", []) },
+  });
+  for (const operator of ["unbatch", "rebatch"] as const) {
+    const message = `${operator}: component text is a scalar (bytes) and has no rows`;
+    assertThrows(() => bytes[operator](2), LeatError, message);
+    assertThrows(() => Dataset.range(4)[operator](2), LeatError, `${operator}: component 0`);
+    bytes.batch(2)[operator](2);
+  }
+});
+
+Deno.test("rebatch reads the spec of its input once", () => {
+  let dataset = Dataset.range(8).batch(2, { dropRemainder: true });
+  let reads = 0;
+  const { elementSpec } = dataset;
+  Object.defineProperty(dataset.node, "elementSpec", { get: () => (reads++, elementSpec) });
+  for (let i = 0; i < 9; i++) dataset = dataset.rebatch(2);
+  reads = 0;
+  assertEquals(dataset.elementSpec, new TensorSpec("float64", [2]));
+  assertEquals(reads, 1);
 });
