@@ -3,11 +3,13 @@
 import {
   Dataset,
   LeatError,
+  type RaggedTensor,
   type Tensor,
   tensor,
   TensorSpec,
   UNKNOWN_CARDINALITY as UNKNOWN,
 } from "../../mod.ts";
+import { copyTree } from "../../core/tree.ts";
 import type { RandomOptions } from "../../data/operators/sources/random.ts";
 import { assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { assertCheckpointLaw } from "./lib/checkpoint_law.ts";
@@ -200,6 +202,24 @@ Deno.test("padToCardinality gives padding that a loop may change in place", asyn
     numbers![0] = 99;
   }
   assertEquals(read, [1, 0, 0, 0]);
+});
+
+Deno.test("padToCardinality pads the same whatever a loop does to the elements it gets", async () => {
+  const ragged = await Dataset.from([new Int32Array([1]), new Int32Array([2, 3])]).raggedBatch(2)
+    .getSingleElement();
+  const element = () => ({ x: new Float32Array(3), ragged: copyTree(ragged) as RaggedTensor });
+  const padded = Dataset.range(1).map(element).padToCardinality(2);
+  await using iterator = padded.iterator();
+  const { x, ragged: { rowSplits } } = (await iterator.next()).value!;
+  x.buffer.transfer();
+  rowSplits.fill(7n);
+  structuredClone(rowSplits, { transfer: [rowSplits.buffer as ArrayBuffer] });
+  await using restored = padded.iterator();
+  await restored.restore(await iterator.save());
+  for (const { value } of [await iterator.next(), await restored.next()]) {
+    assertEquals([...value!.x], [0, 0, 0]);
+    assertEquals(value!.ragged.toArray(), [[0], [0, 0]]);
+  }
 });
 
 Deno.test("padToCardinality of no elements pads by the spec, or ends with an error", async () => {

@@ -2,7 +2,7 @@
 import { dtypeOf, TYPED_ARRAYS } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../../core/tensor.ts";
-import { copyTree, isPlainObject, type Leaf, mapTree } from "../../../core/tree.ts";
+import { isPlainObject, type Leaf, mapTree } from "../../../core/tree.ts";
 import { checkInteger, invalidArgument, show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
@@ -92,8 +92,11 @@ class PadToCardinalityIterator extends ElementwiseIterator {
   readonly #maskKey: string;
   readonly #spec: ElementSpec;
   #given = 0;
-  /** The last element of the input; after its end, the zeros made from it. */
-  #like: unknown;
+  /**
+   * Makes zeros like the last element of the input. It holds no part of the element, because its
+   * consumer may transfer or change it.
+   */
+  #zeros: (() => unknown) | undefined;
   #inputEnded = false;
 
   constructor(context: IteratorContext, node: PadToCardinalityNode, spec: ElementSpec) {
@@ -110,7 +113,6 @@ class PadToCardinalityIterator extends ElementwiseIterator {
   protected override accept(element: unknown): unknown {
     if (element === END) {
       this.#inputEnded = true;
-      if (this.#given < this.#count) this.#like = this.#makePadding();
       return this.#pad();
     }
     if (!isPlainObject(element)) throw noRecord(show(element));
@@ -122,19 +124,20 @@ class PadToCardinalityIterator extends ElementwiseIterator {
         `${KIND}: the input has more than the ${this.#count} elements to pad to`,
       );
     }
-    this.#like = element;
+    this.#zeros = zerosLike(element);
     return this.#give({ ...element, [this.#maskKey]: true });
   }
 
   #pad(): unknown {
     if (this.#given === this.#count) return END;
-    return this.#give({ ...copyTree(this.#like) as object, [this.#maskKey]: false });
+    return this.#give({ ...this.#makePadding() as object, [this.#maskKey]: false });
   }
 
   /** Ends the iteration if the structure of padding is unknown. */
   #makePadding(): unknown {
     try {
-      return this.#like === undefined ? zerosOfSpec(this.#spec) : zerosLike(this.#like);
+      this.#zeros ??= zerosLike(zerosOfSpec(this.#spec));
+      return this.#zeros();
     } catch (error) {
       this.dispose();
       throw error;
@@ -149,7 +152,7 @@ class PadToCardinalityIterator extends ElementwiseIterator {
   protected override ownState(): PaddingState {
     return {
       given: this.#given,
-      padding: this.#inputEnded || this.#like === undefined ? this.#like : zerosLike(this.#like),
+      padding: this.#zeros?.(),
       inputEnded: this.#inputEnded,
     };
   }
@@ -157,38 +160,54 @@ class PadToCardinalityIterator extends ElementwiseIterator {
   protected override restoreOwn(state: unknown): void {
     const { given, padding, inputEnded } = state as PaddingState;
     this.#given = given;
-    this.#like = padding;
+    if (padding !== undefined) this.#zeros = zerosLike(padding);
     this.#inputEnded = inputEnded;
   }
 
   protected override release(): void {
     super.release();
-    this.#like = undefined;
+    this.#zeros = undefined;
   }
 }
 
-/** An element of the same structure, types and shapes. */
-function zerosLike(element: unknown): unknown {
-  return mapTree(element, zeroLike);
+/** Makes elements of zeros with the same structure, types and shapes. Fails where `mapTree()` does. */
+function zerosLike(element: unknown): () => unknown {
+  const zeros: (() => unknown)[] = [];
+  try {
+    const structure = mapTree(element, (leaf) => zeros.push(zeroLike(leaf)) - 1);
+    return () => mapTree(structure, (at) => zeros[at as number]!());
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
 }
 
-function zeroLike(leaf: Leaf): unknown {
-  if (leaf === null) return null;
-  if (leaf instanceof Tensor) return Tensor.zeros(leaf.dtype, leaf.shape);
+function zeroLike(leaf: Leaf): () => unknown {
+  if (leaf === null) return () => null;
+  if (leaf instanceof Tensor) {
+    const { dtype, shape } = leaf;
+    return () => Tensor.zeros(dtype, shape);
+  }
   if (leaf instanceof RaggedTensor) {
-    const { values, rowSplits } = leaf;
-    return new RaggedTensor(Tensor.zeros(values.dtype, values.shape), rowSplits);
+    const { dtype, shape } = leaf.values;
+    const rowSplits = leaf.rowSplits.slice();
+    return () => new RaggedTensor(Tensor.zeros(dtype, shape), rowSplits.slice());
   }
-  if (typeof leaf === "object") return new TYPED_ARRAYS[dtypeOf(leaf)!](leaf.length);
+  if (typeof leaf === "object") {
+    const Type = TYPED_ARRAYS[dtypeOf(leaf)!];
+    const { length } = leaf;
+    return () => new Type(length);
+  }
   switch (typeof leaf) {
     case "string":
-      return "";
+      return () => "";
     case "bigint":
-      return 0n;
+      return () => 0n;
     case "boolean":
-      return false;
+      return () => false;
     default:
-      return 0;
+      return () => 0;
   }
 }
 
