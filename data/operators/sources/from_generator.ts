@@ -130,7 +130,8 @@ class GeneratorIterator extends ElementIterator {
     while (this.#steps < steps && !this.disposed) {
       this.#steps++;
       try {
-        await this.#running.next();
+        const result: Partial<IteratorResult<unknown>> | undefined = await this.#running.next();
+        if (result?.value instanceof Promise) await result.value; // of a synchronous generator
       } catch {
         // The saved iterator has reported this error.
       }

@@ -10,7 +10,7 @@ import {
 import { LeatError } from "../../../../core/error.ts";
 import { Tensor, tensor } from "../../../../core/tensor.ts";
 import { Dataset, TensorSpec, UNKNOWN_CARDINALITY } from "../../../../data/mod.ts";
-import { collect, collectWithErrors } from "../../lib/collect.ts";
+import { collect, collectWithErrors, rounds } from "../../lib/collect.ts";
 
 Deno.test("range counts from start to stop by step, in both directions", async () => {
   assertEquals(await collect(Dataset.range(4)), [0, 1, 2, 3]);
@@ -126,6 +126,21 @@ Deno.test("range counts alike alone and in blocks beyond 2^53, where sums and pr
   const range = Dataset.range(2 ** 53 - 2, 2 ** 53 + 8);
   const alone = await collect(range);
   assertEquals(await collect(range.batch(20).unbatch()), alone);
+});
+
+Deno.test("restore of fromGenerator passes over promises that a generator yielded, also rejected ones", async () => {
+  const numbers = Dataset.fromGenerator(function* () {
+    yield Promise.resolve(1);
+    yield Promise.reject(new LeatError("data_loss", "2"));
+    yield Promise.resolve(3);
+  });
+  await using iterator = numbers.iterator();
+  await iterator.next();
+  await assertRejects(() => iterator.next(), LeatError, "2");
+  await using restored = numbers.iterator();
+  await restored.restore(await iterator.save()); // an unhandled rejection would fail the test
+  await rounds(1);
+  assertEquals<unknown>((await restored.next()).value, 3);
 });
 
 Deno.test("fromGenerator counts a function that gives nothing to iterate over as an error", async () => {
