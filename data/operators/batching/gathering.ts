@@ -194,10 +194,21 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   /** Adds results of a batchable function, or puts them into the block if they may not fit. */
   #addRows(rows: BatchedRows): number {
     const { batch, count } = rows;
-    this.#column ??= this.#columnFor(rowOf(rows, 0));
-    if (this.#column.writeRows?.(this.#count, batch, count) === true) this.#count += count;
-    else this.#block.put(Array.from({ length: count }, (_, i) => rowOf(rows, i)));
+    const column = this.#column ?? this.#columnOf(rows);
+    if (column?.writeRows?.(this.#count, batch, count) === true) {
+      this.#column = column;
+      this.#count += count;
+    } else this.#block.put(Array.from({ length: count }, (_, i) => rowOf(rows, i)));
     return count;
+  }
+
+  /** The column for a batch that begins with these rows; undefined if there is none, and each fails. */
+  #columnOf(rows: BatchedRows): Column | undefined {
+    try {
+      return this.#columnFor(rowOf(rows, 0));
+    } catch {
+      return undefined;
+    }
   }
 
   /** Adds the elements read. If one does not fit, the block continues after it. */
@@ -244,9 +255,13 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   /** Names the operator whose element does not fit. */
   #refusal(error: unknown): unknown {
     if (!(error instanceof LeatError) || error.code !== "invalid_argument") return error;
+    const { message } = error;
+    const prefix = `${this.stats.operator}: `;
     return new LeatError(
       error.code,
-      `${this.stats.operator}: ${error.message} The element comes from ${this.#node.maker}().`,
+      `${
+        message.startsWith(prefix) ? "" : prefix
+      }${message} The element comes from ${this.#node.maker}().`,
       { cause: error },
     );
   }

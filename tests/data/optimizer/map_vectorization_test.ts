@@ -1,6 +1,13 @@
 /** Rule `mapVectorization`. */
 import { cast, Dataset, LeatError, oneHot, Tensor, TensorSpec } from "../../../mod.ts";
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
+import { outcomesOf } from "../lib/outcomes.ts";
 import { assertRuleLaw } from "./rule_law.ts";
 import fc from "../../lib/properties.ts";
 
@@ -75,4 +82,20 @@ Deno.test("rule mapVectorization calls a batchable function less often, and expl
   assertStringIncludes(batches.explain().rewrites.join(), "because it is batchable");
   const wrong = { batchable: 1 as unknown as boolean };
   assertThrows(() => Dataset.range(3).map((x) => x, wrong), LeatError, "batchable");
+});
+
+Deno.test("rule mapVectorization loses no row and no error if no row fits a batch", async () => {
+  const rows = vectors(0).take(12).map((x) => cast(x, "int32"), { batchable: true });
+  const padded = rows.paddedBatch(4, { paddingValues: "a" });
+  await assertRuleLaw(padded, 5);
+  await using iterator = padded.iterator();
+  const errors = (await outcomesOf(iterator)).map(String);
+  assertEquals(errors.length, 12);
+  assertEquals(iterator.stats().find(({ operator }) => operator === "paddedBatch")!.errors, 12);
+});
+
+Deno.test("an error of paddedBatch names the operator once", async () => {
+  const padded = vectors(0).paddedBatch(4, { paddingValues: "a" });
+  const { message } = await assertRejects(() => Array.fromAsync(padded), LeatError);
+  assertEquals(message.match(/paddedBatch/g), ["paddedBatch"]);
 });
