@@ -15,11 +15,14 @@ const KIND = "ignoreErrors";
 export interface IgnoreErrorsOptions {
   /** Writes every error to the host's log; default false. */
   readonly logWarning?: boolean | undefined;
-  /** At most this many errors in an iteration; default: any number. */
+  /**
+   * At most this many errors in a pass over the input; default: any number. Each repetition of a
+   * `repeat` that comes after is a pass of its own.
+   */
   readonly maxErrors?: number | undefined;
   /**
-   * At most this share, from 0 to 1, of all elements of an iteration; checked from the hundredth on
-   * and at the end. Default 1.
+   * At most this share, from 0 to 1, of all elements of a pass; checked from the hundredth on and at
+   * the end. Default 1.
    */
   readonly maxFraction?: number | undefined;
 }

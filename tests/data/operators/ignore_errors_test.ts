@@ -45,6 +45,13 @@ Deno.test("ignoreErrors ends with an error once more fail than maxErrors", async
   assertEquals(await collect(odd(9, [1, 2, 5]).ignoreErrors({ maxErrors: 3 })), [0, 3, 4, 6, 7, 8]);
 });
 
+Deno.test("ignoreErrors counts each repetition apart, but all of a repeat before it together", async () => {
+  const limits = { maxErrors: 2 };
+  assertEquals(await collect(odd(3, [1]).ignoreErrors(limits).repeat(3)), [0, 2, 0, 2, 0, 2]);
+  const together = await collectWithErrors(odd(3, [1]).repeat(3).ignoreErrors(limits));
+  assertEquals(together, [0, 2, 0, 2, 0, "error resource_exhausted"]);
+});
+
 Deno.test("ignoreErrors enforces maxFraction from the hundredth element on and at the end", async () => {
   const each = (every: number) => (x: number) => {
     if (x % every === 0) throw new LeatError("data_loss", `no ${x}`);
