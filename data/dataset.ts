@@ -1758,7 +1758,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   get elementSpec(): ElementSpec {
-    return this.node.elementSpec;
+    return walking(() => this.node.elementSpec);
   }
 
   /**

@@ -63,7 +63,7 @@ export class PrefetchNode extends SameElementsNode {
   }
 
   override get noOp(): NoOp | undefined {
-    return this.bufferSize === 0 ? { fields: { buffer: [] } } : undefined;
+    return this.bufferSize === 0 && this.thread !== true ? { fields: { buffer: [] } } : undefined;
   }
 
   override get dead(): NoOp | undefined {

@@ -44,6 +44,7 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
   }
 
   override get cardinality(): number {
+    if (this.inputs.at(-1)!.cardinality === 0) return 0;
     const isEndless = this.inputs.every((input) => input.cardinality === Infinity);
     return isEndless ? Infinity : UNKNOWN_CARDINALITY;
   }

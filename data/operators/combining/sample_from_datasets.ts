@@ -87,7 +87,9 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
   /** Exact if each dataset is sampled to its end. */
   override get cardinality(): number {
     const { weights, stopOnEmptyDataset } = this;
-    if (weights === undefined) return UNKNOWN_CARDINALITY;
+    if (weights === undefined) {
+      return this.inputs[this.count]!.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
+    }
     const all = this.inputs.filter((_, i) => weights[i]! > 0).map((input) => input.cardinality);
     if (stopOnEmptyDataset) {
       return all.every((count) => count === Infinity) ? Infinity : UNKNOWN_CARDINALITY;

@@ -31,6 +31,7 @@ Deno.test("what walks a pipeline that nests too deep refuses it with invalid_arg
       () => deep.fingerprint(),
       () => deep.explain(),
       () => deep.cardinality(),
+      () => deep.elementSpec,
       () => deep.at(0),
       () => deep.distribute({ service: "ws://127.0.0.1:1" }),
       () => Dataset.range(10).distribute({ service: "ws://127.0.0.1:1", rewrite: () => deep }),

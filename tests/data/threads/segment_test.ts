@@ -62,6 +62,16 @@ Deno.test("stats of prefetch on a thread add up repetitions", async () => {
   assertEquals(counts(there), counts(await runHere(dataset(false), host)));
 });
 
+Deno.test("prefetch of no elements runs on a thread if told so, and is left out otherwise", async () => {
+  await using host = new ThreadsHost(1);
+  const dataset = (thread: boolean) => Dataset.range(10).map((x) => x + 1).prefetch(0, { thread });
+  const there = await runApart(dataset(true), host);
+  assertEquals(there.obstacles, []);
+  assertEquals(there.outcomes, (await runHere(dataset(false), host)).outcomes);
+  assertEquals(dataset(true).node.noOp, undefined);
+  assert(dataset(false).node.noOp !== undefined);
+});
+
 Deno.test("a segment keeps the order of datasets that functions make where its iteration does", async () => {
   await using host = new ThreadsHost(1);
   const { node } = hurried(Dataset.range(2)).prefetch(2, APART);

@@ -136,6 +136,20 @@ Deno.test("chooseFromDatasets ends at an exhausted choice, or skips it", async (
   assertEquals((await collect(endless)).length, 6);
 });
 
+Deno.test("chooseFromDatasets and sampleFromDatasets without choices or weights are known to be empty", async () => {
+  const inputs = [Dataset.range(2), Dataset.range(3)];
+  const weights = Dataset.range(0).map(() => [1, 1]);
+  for (
+    const empty of [
+      Dataset.chooseFromDatasets(inputs, Dataset.range(0)),
+      Dataset.sampleFromDatasets(inputs, { weights }),
+    ]
+  ) {
+    assertEquals(empty.cardinality(), 0);
+    assertEquals(await collect(empty), []);
+  }
+});
+
 Deno.test("chooseFromDatasets refuses invalid choices, each of which is lost alone", async () => {
   const choice = Dataset.from<number>([0, 2, -1, 0.5, "a" as never, 1]);
   const answers = await collectWithErrors(Dataset.chooseFromDatasets(constants(2), choice));
