@@ -4,6 +4,7 @@ import { then } from "../core/then.ts";
 import { optionsOf } from "./check.ts";
 import type { FunctionOptions } from "./dataset_types.ts";
 import { Call, type NodeFunction } from "./udf/call.ts";
+import { requireWhole } from "./elements/spec_check.ts";
 import { rootContext } from "./root_context.ts";
 import { openIterator } from "./dataset_iterator.ts";
 import type { IterationOptions } from "./iteration_options.ts";
@@ -35,10 +36,12 @@ export async function reduceGraph(
   const call = new Call(fn, context.ofConsumer("reduce"));
   let state = initial;
   try {
-    await takeAll(context, elements, (element) =>
-      then(call.two(state, element), (next) => {
+    await takeAll(context, elements, (element) => {
+      requireWhole(element, context.stats);
+      return then(call.two(state, element), (next) => {
         state = next;
-      }));
+      });
+    });
     return state;
   } catch (error) {
     throw userErrorOf(error);

@@ -1,6 +1,5 @@
 /** Takes all elements of a pipeline, for `reduce` and `save`. */
 import type { IteratorContext } from "../context.ts";
-import { requireWhole } from "../elements/spec_check.ts";
 import { type ElementIterator, END } from "../iterator.ts";
 import { OperatorMeter } from "./stats.ts";
 import { Stopwatch } from "./stopwatch.ts";
@@ -29,7 +28,6 @@ export async function takeAll(
     const element = pulled instanceof Promise ? await waitFor(pulled, held, context) : pulled;
     tuner.tick(consumption);
     if (element === END) return;
-    requireWhole(element, context.stats);
     const taken = take(element);
     if (taken instanceof Promise) await taken;
     if (pacer.due()) await pacer.yield();

@@ -35,7 +35,7 @@ function datasets(): Dataset<unknown>[] {
   return [
     numbers.map(sum, { numParallelCalls: 2 }).batch(3).prefetch(2),
     numbers.shuffle(5, { seed: 1n }).filter((x) => x > 3).take(5).skip(1).repeat(2),
-    Dataset.from([{ a: tensor([1, 2]), b: "x" }, { a: tensor([3, 4]), b: "y" }]).unbatch(),
+    Dataset.from([{ a: tensor([1, 2]), b: tensor(["x", "y"]) }]).unbatch(),
     Dataset.zip([numbers, Dataset.range(3).concatenate(numbers)]).cache().enumerate(),
     numbers.window(3, { shift: 1 }).flatMap((window) => window as Dataset<number>),
     numbers.scan(0, (sum, x) => [sum + x, x]).takeWhile((x) => x < 9),
