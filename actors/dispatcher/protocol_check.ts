@@ -4,7 +4,6 @@
  */
 import * as v from "valibot";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
-import { SPLITS_MAX } from "../../data/sharding/split_table.ts";
 import {
   answerChecksOf,
   bytes,
@@ -41,10 +40,11 @@ const TAGS_MAX = 64;
 const POLICY_LENGTH_MAX = 2 ** 20;
 const TASKS_MAX = 2 ** 20;
 /**
- * Positions of splits. A reader may hold as many splits as `windowSplits`, and a batch rows of as
- * many as it has rows.
+ * Limit of the positions of splits in a list: as many as a message of 4 MiB can hold. A reader may hold as
+ * many splits as `windowSplits`, and a batch rows of as many as it has rows.
  */
-const positions = list(count, SPLITS_MAX);
+const POSITIONS_MAX = 2 ** 22;
+const positions = list(count, POSITIONS_MAX);
 
 /** Requests of a task count from 1. Below the limit, a number and its followers are exact. */
 const requestNumber = upTo(2 ** 52);

@@ -11,6 +11,8 @@ import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 
 const LONG = "x".repeat(1_000_000);
 const MANY = Array<number>(100_000).fill(1);
+/** More positions than a message holds. */
+const POSITIONS = Array<number>(2 ** 22 + 1).fill(1);
 
 const parameters = { datasetId: "1", processingMode: "CUSTOM", sharing: false } as const;
 const opening = { requestId: "1", parameters, repetition: 0 };
@@ -30,7 +32,7 @@ const REQUESTS = [
   ...["requestId", "secret", "jobName", "process", "stream", "restoration", "runId"].map((key) =>
     ["openIteration", opening, { [key]: LONG }] as const
   ),
-  ["openIteration", opening, { behind: MANY }],
+  ["openIteration", opening, { behind: POSITIONS }],
   ...[
     { datasetId: LONG },
     { policy: { name: LONG, shard: "" } },
@@ -55,7 +57,7 @@ const REQUESTS = [
         position: { kind: "reading", nextRound: 0, deliveredRound: 0, waitsFor: LONG },
       },
     },
-    { report: { kind: "ordered", mark: 0, done: MANY } },
+    { report: { kind: "ordered", mark: 0, done: POSITIONS } },
     { report: { kind: "rounds", heldRounds: MANY } },
     { report: { kind: LONG } },
     { figures: { ...figures, reads: [{ ...read, worker: LONG }] } },
