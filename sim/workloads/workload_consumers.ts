@@ -303,6 +303,8 @@ class ConsumersRun implements Disposable {
       }
       this.#progressUs = this.cluster.scheduler.nowUs;
       consumer.hasEnded = false;
+      // It reads its end again, by a reader that replaces those of the others.
+      this.#areOnly = false;
     }
   }
 
