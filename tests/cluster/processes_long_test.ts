@@ -4,6 +4,7 @@
 import { Dataset, type Tensor } from "../../mod.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
+import { procFile } from "../lib/proc_file.ts";
 import { all, soon, SOON_GIVEN_UP, startDispatcher, startWorker, startWorkers } from "./lib.ts";
 
 /** The numbers of a job, in batches of ten; `onBatch` receives how many have come. */
@@ -203,10 +204,6 @@ async function gone(pid: number): Promise<void> {
 
 /** Checked without a signal, which may only be sent to one's own children. */
 async function isRunning(pid: number): Promise<boolean> {
-  try {
-    const stat = await Deno.readTextFile(`/proc/${pid}/stat`);
-    return !/\) Z /.test(stat);
-  } catch {
-    return false;
-  }
+  const stat = await procFile(pid, "stat");
+  return stat !== "" && !/\) Z /.test(stat);
 }
