@@ -10,7 +10,7 @@ import {
 } from "./checkpoint/saving.ts";
 import { restoreShared, saveShared } from "./checkpoint/shared_state.ts";
 import type { IteratorContext } from "./context.ts";
-import { isWhole, missingIn, unreadable } from "./elements/spec_check.ts";
+import { requireWhole } from "./elements/spec_check.ts";
 import { Explanation } from "./explanation.ts";
 import { installedHost } from "./host.ts";
 import type { Coordinates, IterationOptions } from "./iteration_options.ts";
@@ -354,17 +354,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   ): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {
     this.#context.tuner.tick(this.#consumption);
     if (element !== END) {
-      let fault: unknown;
-      try {
-        if (isWhole(element)) return { done: false, value: element as T };
-      } catch (error) {
-        fault = error;
-      }
-      const { stats } = this.#context;
-      const which = `${stats.operator}: an element it gives`;
-      throw stats.failed(
-        fault === undefined ? missingIn(element, which) : unreadable(which, fault),
-      );
+      requireWhole(element, this.#context.stats);
+      return { done: false, value: element as T };
     }
     this.#ended = true;
     this.#endedAtMs ??= this.#context.host.nowMs();

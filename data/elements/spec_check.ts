@@ -73,7 +73,7 @@ export function missingIn(element: unknown, which: string): LeatError {
 }
 
 /** The error of an element of which a getter or a proxy throws. `which`: which element it is. */
-export function unreadable(which: string, cause: unknown): LeatError {
+function unreadable(which: string, cause: unknown): LeatError {
   const { message } = LeatError.from(cause);
   const what = `${which}: reading it throws "${message}"; give plain values, without getters`;
   return new LeatError("invalid_argument", what, { cause });

@@ -269,13 +269,11 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   /** Names the operator whose element does not fit. */
   #refusal(error: unknown): unknown {
     if (!(error instanceof LeatError) || error.code !== "invalid_argument") return error;
-    const { message } = error;
     const prefix = `${this.stats.operator}: `;
+    const message = error.message.startsWith(prefix) ? error.message : prefix + error.message;
     return new LeatError(
       error.code,
-      `${
-        message.startsWith(prefix) ? "" : prefix
-      }${message} The element comes from ${this.#node.maker}().`,
+      `${message} The element comes from ${this.#node.maker}().`,
       { cause: error },
     );
   }
