@@ -9,6 +9,7 @@ import { budgetsOf } from "./autotune/options.ts";
 import { Tuner, type TunerOptions } from "./autotune/tuner.ts";
 import type { BatchMemory } from "./elements/batch_rows.ts";
 import { byteStringCopier } from "./elements/components.ts";
+import { keepMemory } from "./elements/released.ts";
 import { ForeignHost, hasForeignFunction, isForeign } from "./foreign/foreign.ts";
 import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
@@ -104,7 +105,8 @@ export class IteratorContext {
     options: RootOptions,
   ): IteratorContext {
     const { randomState, deterministic, tuning, rules, splits, lastReaders, within } = options;
-    const instance = instancesOf(node, undefined, options.first, options.needsOrder);
+    const { first, needsOrder, isReadOnly: isCopied } = options;
+    const instance = instancesOf(node, { first, needsOrder, isCopied });
     const iteration: Iteration = {
       host,
       options,
@@ -232,11 +234,18 @@ export class IteratorContext {
 
   /**
    * What to give of an element that this operator keeps: a copy of what later operators do not copy.
-   * Functions and training loops may change in place what they get.
+   * Functions and training loops may change in place what they get, and release its memory.
    */
   given(kept: unknown): unknown {
     if (!this.#instance.isCopied) return copyTree(kept);
+    keepMemory(kept);
     return (this.#ownBytes ??= byteStringCopier(this.#instance.node.elementSpec))(kept);
+  }
+
+  /** What the instances of a graph that stands at this operator's place have in common with it. */
+  get #place(): Pick<OperatorInstance, "needsOrder" | "isCopied"> {
+    const { needsOrder, isCopied } = this.#instance;
+    return { needsOrder, isCopied };
   }
 
   /** Makes the input's iterator, to be used as this operator's own: its elements count for both. */
@@ -326,7 +335,7 @@ export class IteratorContext {
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
     const { salt, chosenSeed } = this.randomState;
     const randomState = { root, seeded: true, chosenSeed, salt, epoch: 0, split: 0 };
-    const instance = instancesOf(node, this.stats, undefined, this.needsOrder);
+    const instance = instancesOf(node, { ...this.#place, opener: this.stats });
     return this.#with({ randomState, instance, splits: undefined });
   }
 
@@ -339,7 +348,8 @@ export class IteratorContext {
     const chosenSeed = seedOf(node);
     const own = { root: () => root, seeded: true, chosenSeed, salt: 0n };
     const randomState = { ...this.randomState, ...own };
-    const instance = { ...instancesOf(node, this.stats, undefined, true), stats: this.stats };
+    const options = { ...this.#place, opener: this.stats, needsOrder: true };
+    const instance = { ...instancesOf(node, options), stats: this.stats };
     return this.#with({ randomState, instance, splits: undefined });
   }
 

@@ -1714,6 +1714,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * Starts iterating. The iterator continues after a failed element, and has `stats()`.
    *
+   * `isReadOnly`: you promise that nothing changes an element in place, as when each is only copied to
+   * an accelerator. Then `from()`, `fromTensors()`, `fromTensorSlices()` and `cache()` in memory give
+   * what they keep, not copies of it, if no function gets it either. Default false.
+   *
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
@@ -1721,8 +1725,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * console.log(await iterator.next()); // { done: false, value: 0 }
    * ```
    */
-  iterator(): DatasetIterator<T> {
-    return this.#open({});
+  iterator({ isReadOnly }: { readonly isReadOnly?: boolean } = {}): DatasetIterator<T> {
+    return this.#open(isReadOnly === undefined ? {} : { isReadOnly });
   }
 
   /**
@@ -1738,7 +1742,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     return { epoch: this.#iterations++, lastReaders: this.#lastReaders };
   }
 
-  #open(options: Pick<IterationOptions, "closesAtError">): DatasetIterator<T> {
+  #open(options: Pick<IterationOptions, "closesAtError" | "isReadOnly">): DatasetIterator<T> {
     return openIterator<T>(this.node, {
       ...options,
       ...this.#nextIteration(),

@@ -30,6 +30,8 @@ export interface IterationOptions {
   readonly split?: number;
   /** As in {@linkcode RootOptions}. */
   readonly needsOrder?: boolean;
+  /** As in {@linkcode RootOptions}. */
+  readonly isReadOnly?: boolean;
   /** Settings of the iteration that this one is a part of. Default: those of the graph. */
   readonly settings?: Settings | undefined;
   /** Where the splits to read come from; without it sources are read whole. */
@@ -84,6 +86,11 @@ export interface RootOptions extends ThreadOptions {
    * functions make keep it even if they say otherwise. Operators of the graph may. Default false.
    */
   readonly needsOrder?: boolean | undefined;
+  /**
+   * Whether the reader changes no element in place. Then it needs no copies of the elements that
+   * operators keep. Default false.
+   */
+  readonly isReadOnly?: boolean | undefined;
   /** How `AUTOTUNE` chooses. Default: it keeps its first values. */
   readonly tuning?: TunerOptions | undefined;
   /** The rules of static optimisation. Default: all. */

@@ -15,7 +15,7 @@ export interface OperatorInstance {
   knob: Knob | undefined;
   /** The fields of its elements that later operators need; `undefined` for all. */
   readonly wantedFields: readonly string[] | undefined;
-  /** Whether later operators copy its elements before anybody can change them. */
+  /** Whether nobody changes its elements, because later operators copy them, or the reader only reads. */
   readonly isCopied: boolean;
   /** The figures of the operator and all below it, if another thread runs them. */
   remoteStats?: IteratorStats;
@@ -71,16 +71,22 @@ interface Sources {
   readonly isAligned: boolean;
 }
 
-/**
- * Numbers every occurrence of a node in pre-order, and every source among them. `opener`: the meter of
- * the operator whose function made the graph.
- */
-export function instancesOf(
-  root: DatasetNode,
-  opener?: OperatorMeter,
-  first: FirstNumbers = { number: 0, randomStateNumber: 0 },
-  needsOrder = false,
-): OperatorInstance {
+/** What the instances of a graph depend on, other than the graph. */
+interface InstanceOptions {
+  /** The meter of the operator whose function made the graph. Default: none did. */
+  readonly opener?: OperatorMeter;
+  /** Default: 0. */
+  readonly first?: FirstNumbers | undefined;
+  /** See `RootOptions`. Default false. */
+  readonly needsOrder?: boolean | undefined;
+  /** Of the last operator. Default false. */
+  readonly isCopied?: boolean | undefined;
+}
+
+/** Numbers every occurrence of a node in pre-order, and every source among them. */
+export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): OperatorInstance {
+  const { opener, first = { number: 0, randomStateNumber: 0 } } = options;
+  const { needsOrder = false, isCopied = false } = options;
   let numbers = first.number;
   let settings = first.number - first.randomStateNumber;
   // Every task reads all of the sources below a splittable source, and of replicated inputs.
@@ -123,7 +129,7 @@ export function instancesOf(
       isCopied,
     };
   };
-  return visit(root, { count: 0, isAligned: false }, undefined, false, undefined);
+  return visit(root, { count: 0, isAligned: false }, undefined, isCopied, undefined);
 }
 
 function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | undefined {

@@ -37,7 +37,7 @@ export function rootContext(
   const chosenSeed = seedOf(node);
   const randomState = { root: () => stream, seeded, chosenSeed, salt, epoch, split, task };
   const deterministic = deterministicOf(node);
-  const { splits, batchMemory, lastReaders, within, needsOrder } = options;
+  const { splits, batchMemory, lastReaders, within, needsOrder, isReadOnly } = options;
   const { settings = settingsOf(node, options) } = options;
   return IteratorContext.root(node, host, {
     randomState,
@@ -48,6 +48,7 @@ export function rootContext(
     lastReaders,
     within,
     needsOrder,
+    isReadOnly,
   });
 }
 

@@ -94,7 +94,8 @@ async function replaceFeed(iteration: number): Promise<Feed> {
   if (dataset === undefined) throw new LeatError("failed_precondition", "No pipeline is open");
   await feed?.close();
   feed = undefined;
-  return feed = new Feed(iteration, dataset.iterator(), !areElementsSeen(dataset.node));
+  const elements = dataset.iterator({ isReadOnly: true });
+  return feed = new Feed(iteration, elements, !areElementsSeen(dataset.node));
 }
 
 function current(request: unknown): Feed {

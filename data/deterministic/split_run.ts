@@ -10,8 +10,11 @@ import type { ReadGiven, Split } from "../sharding/splits.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 import { type Remainder, rowsIn } from "./remainder.ts";
 
-export interface SplitRunOptions
-  extends Pick<IterationOptions, "host" | "batchMemory" | "keepsReadingFailures" | "settings"> {
+export interface SplitRunOptions extends
+  Pick<
+    IterationOptions,
+    "host" | "batchMemory" | "isReadOnly" | "keepsReadingFailures" | "settings"
+  > {
   readonly seed: bigint;
   readonly epoch: number;
   /** The split's index in its table. */
@@ -34,13 +37,14 @@ export interface SplitRunOptions
  */
 export function openSplit(chain: OrderedChain, options: SplitRunOptions): DatasetIterator<unknown> {
   const { seed, epoch, index, split, onRemainder, onRead, read, host } = options;
-  const { batchMemory, keepsReadingFailures = false, settings } = options;
+  const { batchMemory, isReadOnly = false, keepsReadingFailures = false, settings } = options;
   let handedOut = false;
   return openIterator(graphOf(chain, onRemainder), {
     ...(host === undefined ? {} : { host }),
     seed,
     epoch,
     batchMemory,
+    isReadOnly,
     keepsReadingFailures,
     settings,
     // A split that is run again must give the same elements by the same numbers.

@@ -202,6 +202,7 @@ export class PipelineRunner implements Runner {
       seed: seedOf(node) ?? BigInt(`0x${seed}`),
       task,
       epoch,
+      isReadOnly: true,
       keepsReadingFailures: true,
       // All workers must number the elements that they divide alike. FILE divides only names.
       needsOrder: shard !== undefined && shard.mode !== "FILE",
@@ -252,6 +253,7 @@ export class PipelineRunner implements Runner {
       index,
       split: { start, stop },
       batchMemory: this.#batchMemory,
+      isReadOnly: true,
       keepsReadingFailures: true,
       onRemainder,
       read: async (split, from) =>

@@ -106,8 +106,11 @@ export class DistributedSaver {
   ): DatasetIterator<unknown> {
     const { node, chain, seed } = this.#pipeline;
     const { host } = this.#folder;
-    if (chain === undefined) return openIterator(node, { host, seed, needsOrder: true });
-    return openSplit(chain, { host, seed, epoch: 0, index, split: { start, stop }, onRemainder });
+    if (chain === undefined) {
+      return openIterator(node, { host, seed, needsOrder: true, isReadOnly: true });
+    }
+    const split = { start, stop };
+    return openSplit(chain, { host, seed, epoch: 0, index, split, isReadOnly: true, onRemainder });
   }
 
   /** Records the failure for readers that wait for the saved dataset. */

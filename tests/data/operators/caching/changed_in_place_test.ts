@@ -1,8 +1,9 @@
 /** Functions and loops that change their elements in place: what operators keep stays as it is. */
 import { Buffer } from "node:buffer";
-import { Dataset, RaggedTensor, Tensor, TensorSpec } from "../../../../mod.ts";
+import { Dataset, RaggedTensor, releaseElement, Tensor, TensorSpec } from "../../../../mod.ts";
 import { mapTree } from "../../../../core/tree.ts";
-import { assertEquals } from "../../../assert.ts";
+import { noteMemory } from "../../../../data/elements/released.ts";
+import { assertEquals, assertStrictEquals } from "../../../assert.ts";
 
 interface Row {
   v: Tensor<"float32">;
@@ -172,4 +173,48 @@ Deno.test("from and cache copy nothing for a batch, which has memory of its own"
   assertEquals([copies, ...kept], [0, 1, 2]);
   await Array.fromAsync(cached);
   assertEquals(copies, 2);
+});
+
+/** What a reader that only reads gets in two passes. */
+async function readTwice(dataset: Dataset<unknown>): Promise<unknown[]> {
+  const pass = async () => {
+    await using iterator = dataset.iterator({ isReadOnly: true });
+    return await Array.fromAsync(iterator);
+  };
+  return [...await pass(), ...await pass()];
+}
+
+Deno.test("from and cache give what they keep to a reader that only reads", async () => {
+  const row = { v: Float32Array.of(1, 2) };
+  for (const lead of Object.values(ROUTES).slice(0, 5)) {
+    for (const read of await readTwice(lead(Dataset.from([row])))) assertStrictEquals(read, row);
+  }
+  const [first, second] = await readTwice(Dataset.range(1).map(() => ({ v: [1] })).cache());
+  assertStrictEquals(first, second);
+  const nested = Dataset.range(1).flatMap(() => Dataset.from([[1]]).repeat(2));
+  const [one, again] = await readTwice(nested);
+  assertStrictEquals(one, again);
+});
+
+Deno.test("a function gets copies, although the reader only reads", async () => {
+  const spoil = (row: Row) => {
+    const before = row.v.data[0]!;
+    row.v.data.fill(99);
+    return before;
+  };
+  for (const kept of [Dataset.from(rows()), Dataset.from(rows()).cache()]) {
+    for (const spoiling of [kept.map(spoil), kept.filter((row) => spoil(row) < 9).map(spoil)]) {
+      const read = await readTwice(spoiling);
+      assertEquals(read.slice(0, 4), read.slice(4));
+    }
+  }
+});
+
+Deno.test("releaseElement frees nothing of an element that from keeps", async () => {
+  const row = Uint8Array.of(1, 2);
+  let freed = 0;
+  noteMemory(row, { release: () => freed++ });
+  const [read] = await readTwice(Dataset.from([row]));
+  releaseElement(read);
+  assertEquals(freed, 0);
 });
