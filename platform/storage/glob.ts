@@ -33,10 +33,12 @@ export interface Glob {
 /**
  * Parses a pattern: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `**` for any depth, and `\` before a
  * literal character. Braces expand to several patterns, as in a shell.
+ * @param names What the patterns match: paths, in which `a//b` and `a/./b` are `a/b`, or the keys of
+ * a store, which are three.
  * @throws {LeatError} `invalid_argument` for a pattern longer than {@linkcode GLOB_LENGTH_MAX}, for
  * braces that expand to too many patterns, and for a range in braces.
  */
-export function parseGlobs(pattern: string): Glob[] {
+export function parseGlobs(pattern: string, names: "paths" | "keys"): Glob[] {
   if (pattern.length > GLOB_LENGTH_MAX) {
     throw new LeatError(
       "invalid_argument",
@@ -44,7 +46,7 @@ export function parseGlobs(pattern: string): Glob[] {
         `${pattern.slice(0, 60)}…; list several patterns.`,
     );
   }
-  return [...new Set(expandBraces(pattern))].map(parseExpanded);
+  return [...new Set(expandBraces(pattern))].map((one) => parseExpanded(one, names));
 }
 
 /** The pattern of one name: the part of a path's pattern between two slashes, except `**`. */
@@ -161,7 +163,7 @@ export class GlobPositions {
   }
 }
 
-function parseExpanded(pattern: string): Glob {
+function parseExpanded(pattern: string, of: "paths" | "keys"): Glob {
   const parts = pattern.split("/");
   const names = parts.map((part): GlobSegment => part === "**" ? part : new GlobName(part));
   const wildcard = names.findIndex((name) => name === "**" || name.literal === undefined);
@@ -174,9 +176,9 @@ function parseExpanded(pattern: string): Glob {
   const isFolders = parts.at(-1) === "";
   const segments: GlobSegment[] = [];
   for (const [i, name] of names.slice(wildcard).entries()) {
-    const isEmpty = ["", "."].includes(parts[wildcard + i]!);
+    const isSame = of === "paths" && ["", "."].includes(parts[wildcard + i]!);
     // Several consecutive `**` mean the same as one.
-    if (!isEmpty && !(name === "**" && segments.at(-1) === "**")) segments.push(name);
+    if (!isSame && !(name === "**" && segments.at(-1) === "**")) segments.push(name);
   }
   // A pattern that ends with a slash means a folder, so no file matches.
   return { start, folder, segments: isFolders ? [] : segments };

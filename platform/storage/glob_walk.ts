@@ -24,7 +24,7 @@ const MATCHES_AT_ONCE = 10_000;
 export async function listGlob(pattern: string, signal?: AbortSignal): Promise<string[]> {
   const found = new Set<string>();
   const folders = new Map<string, { start: string; patterns: (readonly GlobSegment[])[] }>();
-  for (const { start, folder, segments } of parseGlobs(pattern)) {
+  for (const { start, folder, segments } of parseGlobs(pattern, "paths")) {
     if (segments === undefined) {
       if (await isFile(start)) found.add(start);
     } else {

@@ -30,7 +30,7 @@ export function s3Files(scheme: string, settings: S3Settings, http: HttpClient):
     /** The objects that match a pattern, as for local files, sorted by code units. */
     async list(pattern, signal = new AbortController().signal) {
       const { bucket, key } = parse(scheme, pattern);
-      const globs = parseGlobs(key);
+      const globs = parseGlobs(key, "keys");
       const root = `${scheme}://${bucket}/`;
       const [only] = globs;
       if (globs.length === 1 && only!.segments === undefined) {

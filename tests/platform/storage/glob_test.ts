@@ -15,8 +15,8 @@ import { StorageFiles } from "../../../platform/storage/storage.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
 
 /** Whether a path below the current folder matches. */
-function matches(pattern: string, path: string): boolean {
-  return parseGlobs(pattern).some(({ start, folder, segments }) => {
+function matches(pattern: string, path: string, of: "paths" | "keys" = "paths"): boolean {
+  return parseGlobs(pattern, of).some(({ start, folder, segments }) => {
     if (segments === undefined) return start === path;
     if (!path.startsWith(folder)) return false;
     const names = path.slice(folder.length).split("/");
@@ -72,6 +72,17 @@ Deno.test("a glob pattern matches as documented", () => {
   }
 });
 
+Deno.test("a pattern of keys matches each slash and dot of them", () => {
+  const keys = ["a/b/x", "a/b//x", "a/b/./x", "a//x"];
+  const matching = (pattern: string, of: "paths" | "keys") =>
+    keys.filter((key) => matches(pattern, key, of));
+  assertEquals(matching("a/*//x", "keys"), ["a/b//x"]);
+  assertEquals(matching("a/*/./x", "keys"), ["a/b/./x"]);
+  assertEquals(matching("a/b*/x", "keys"), ["a/b/x"]);
+  assertEquals(matching("a//*", "keys"), ["a//x"]);
+  assertEquals(matching("a/*//x", "paths"), matching("a/*/x", "paths"));
+});
+
 Deno.test("matching a glob pattern takes at most its length times the name's steps", () => {
   const letters = [..."ab".repeat(127), "c"];
   let steps = 0;
@@ -89,7 +100,7 @@ Deno.test("matching a glob pattern takes at most its length times the name's ste
 });
 
 Deno.test("a path below many ** has few positions", () => {
-  const [glob] = parseGlobs("**/a/**/a/**/a/**/a/**/b");
+  const [glob] = parseGlobs("**/a/**/a/**/a/**/a/**/b", "paths");
   let positions = GlobPositions.start([glob!.segments!]);
   for (let level = 0; level < 200; level++) positions = positions.enter("a").below;
   assert(positions.count <= glob!.segments!.length, `${positions.count} positions`);
@@ -120,7 +131,7 @@ Deno.test("a glob pattern beyond a limit is refused, and the limit named", () =>
     ["part-{0..9}", "range"],
   ];
   for (const [pattern, named] of cases) {
-    const error = assertThrows(() => parseGlobs(pattern), LeatError) as LeatError;
+    const error = assertThrows(() => parseGlobs(pattern, "paths"), LeatError) as LeatError;
     assertEquals(error.code, "invalid_argument");
     assertStringIncludes(error.message, named);
     assert(error.message.length < 500);
