@@ -105,8 +105,9 @@ export class IteratorContext {
     options: RootOptions,
   ): IteratorContext {
     const { randomState, deterministic, tuning, rules, splits, lastReaders, within } = options;
-    const { first, needsOrder, isReadOnly: isCopied } = options;
-    const instance = instancesOf(node, { first, needsOrder, isCopied });
+    const { first, needsOrder, isReadOnly } = options;
+    const changeable = isReadOnly ? "nothing" : "all";
+    const instance = instancesOf(node, { first, needsOrder, changeable });
     const iteration: Iteration = {
       host,
       options,
@@ -233,19 +234,21 @@ export class IteratorContext {
   }
 
   /**
-   * What to give of an element that this operator keeps: a copy of what later operators do not copy.
-   * Functions and training loops may change in place what they get, and release its memory.
+   * What to give of an element that this operator keeps: a copy of what others may change in place.
+   * If they change nothing, they must not release its memory either.
    */
   given(kept: unknown): unknown {
-    if (!this.#instance.isCopied) return copyTree(kept);
+    const { changeable, node } = this.#instance;
+    if (changeable === "all") return copyTree(kept);
+    if (changeable === "bytes") return (this.#ownBytes ??= byteStringCopier(node))(kept);
     keepMemory(kept);
-    return (this.#ownBytes ??= byteStringCopier(this.#instance.node.elementSpec))(kept);
+    return kept;
   }
 
   /** What the instances of a graph that stands at this operator's place have in common with it. */
-  get #place(): Pick<OperatorInstance, "needsOrder" | "isCopied"> {
-    const { needsOrder, isCopied } = this.#instance;
-    return { needsOrder, isCopied };
+  get #place(): Pick<OperatorInstance, "needsOrder" | "changeable"> {
+    const { needsOrder, changeable } = this.#instance;
+    return { needsOrder, changeable };
   }
 
   /** Makes the input's iterator, to be used as this operator's own: its elements count for both. */

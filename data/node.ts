@@ -19,6 +19,12 @@ export const UNKNOWN_CARDINALITY: number = -2;
 export type Attributes = Readonly<Record<string, unknown>>;
 
 /**
+ * What of an operator's elements may be changed in place once it has given them: all, or the byte
+ * strings alone, because a batch has copies of the numbers, or nothing.
+ */
+export type Changeable = "all" | "bytes" | "nothing";
+
+/**
  * How the work of an operator can be divided among the tasks of a service.
  *
  * - `element`: each element depends on one element of the input, in order, and not on its position.
@@ -132,13 +138,9 @@ export abstract class DatasetNode {
     return false;
   }
 
-  /**
-   * Whether nobody can change the elements that it gets from its input, except for byte strings,
-   * because it copies them, or gives them unchanged to operators that do. `isCopied`: whether the
-   * elements that it gives are copied.
-   */
-  copiesInput(_isCopied: boolean): boolean {
-    return false;
+  /** What of its input's elements others may change, if they may change `own` of its elements. */
+  changeableInput(_own: Changeable): Changeable {
+    return "all";
   }
 
   /** Whether it reads only the wanted fields. Its elements then have no others. */

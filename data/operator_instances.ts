@@ -2,7 +2,7 @@
 import type { Knob } from "./autotune/knob.ts";
 import type { Measured } from "./autotune/measured_model.ts";
 import type { Tuner } from "./autotune/tuner.ts";
-import type { DatasetNode } from "./node.ts";
+import type { Changeable, DatasetNode } from "./node.ts";
 import { OptionsNode } from "./operators/options.ts";
 import { isReplicated, isSplittable, replicatedInputOf } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
@@ -15,8 +15,7 @@ export interface OperatorInstance {
   knob: Knob | undefined;
   /** The fields of its elements that later operators need; `undefined` for all. */
   readonly wantedFields: readonly string[] | undefined;
-  /** Whether nobody changes its elements, because later operators copy them, or the reader only reads. */
-  readonly isCopied: boolean;
+  readonly changeable: Changeable;
   /** The figures of the operator and all below it, if another thread runs them. */
   remoteStats?: IteratorStats;
   /** Whether the operator has no iterator of its own, because it does not change its input. */
@@ -79,14 +78,14 @@ interface InstanceOptions {
   readonly first?: FirstNumbers | undefined;
   /** See `RootOptions`. Default false. */
   readonly needsOrder?: boolean | undefined;
-  /** Of the last operator. Default false. */
-  readonly isCopied?: boolean | undefined;
+  /** Of the last operator. Default `all`. */
+  readonly changeable?: Changeable | undefined;
 }
 
 /** Numbers every occurrence of a node in pre-order, and every source among them. */
 export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): OperatorInstance {
   const { opener, first = { number: 0, randomStateNumber: 0 } } = options;
-  const { needsOrder = false, isCopied = false } = options;
+  const { needsOrder = false, changeable = "all" } = options;
   let numbers = first.number;
   let settings = first.number - first.randomStateNumber;
   // Every task reads all of the sources below a splittable source, and of replicated inputs.
@@ -94,7 +93,7 @@ export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): O
     node: DatasetNode,
     among: Sources | undefined,
     wantedFields: readonly string[] | undefined,
-    isCopied: boolean,
+    changeable: Changeable,
     seedAfter: bigint | undefined,
   ): OperatorInstance => {
     const stats = new OperatorMeter(node.kind, numbers++, opener);
@@ -110,7 +109,7 @@ export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): O
         input,
         i === replicated ? undefined : below,
         node.fieldsOfInput(wantedFields),
-        node.copiesInput(isCopied),
+        node.changeableInput(changeable),
         seed,
       )
     );
@@ -126,10 +125,10 @@ export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): O
       knob: undefined,
       isPassed: false,
       wantedFields,
-      isCopied,
+      changeable,
     };
   };
-  return visit(root, { count: 0, isAligned: false }, undefined, isCopied, undefined);
+  return visit(root, { count: 0, isAligned: false }, undefined, changeable, undefined);
 }
 
 function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | undefined {

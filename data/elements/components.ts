@@ -150,19 +150,35 @@ export function commonRows(
 }
 
 /**
- * A function that copies the byte strings of elements with this spec. A batch holds those as they are;
- * the numbers of the elements it copies itself.
+ * A function that copies the byte strings of elements with the spec of `source`. A batch holds those as
+ * they are; the numbers of the elements it copies itself.
  */
-export function byteStringCopier(spec: ElementSpec): (element: unknown) => unknown {
-  const hasNone = leavesOfSpec(spec)?.every(({ dtype }) => dtype !== "bytes") === true;
-  if (hasNone) return (element) => element;
+export function byteStringCopier(
+  source: { readonly elementSpec: ElementSpec },
+): (element: unknown) => unknown {
+  // Finding the spec of many elements takes long, and is needed only to tell arrays of bytes apart.
+  let spec: ElementSpec | undefined;
+  let hasNone = false;
+  const findSpec = () => {
+    spec = source.elementSpec;
+    hasNone = leavesOfSpec(spec)?.every(({ dtype }) => dtype !== "bytes") === true;
+    return spec;
+  };
   return (element) => {
     try {
-      return withOwnBytes(element, spec);
+      if (hasNone || !mayHaveBytes(element)) return element;
+      return withOwnBytes(element, spec ?? findSpec());
     } catch {
       return element; // a cycle has overflowed the stack: no operator can use the element
     }
   };
+}
+
+function mayHaveBytes(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (value instanceof Uint8Array) return true;
+  if (isLeaf(value)) return isBytes(value, undefined);
+  return (Array.isArray(value) || isPlainObject(value)) && Object.values(value).some(mayHaveBytes);
 }
 
 /** Without a spec a `Uint8Array` is a row of numbers, as for a batch. */

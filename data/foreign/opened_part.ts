@@ -80,6 +80,7 @@ function contextOf(
     randomState: { ...randomState, root: () => stream, salt: BigInt(salt) },
     deterministic: part.deterministic,
     needsOrder: part.needsOrder,
+    isReadOnly: true,
     first: { number, randomStateNumber },
   });
 }

@@ -2,7 +2,7 @@
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Pulled, type Token } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { type Attributes, type Changeable, type DatasetNode, registerNode } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
 import { OneToOneNode, UnaryIterator } from "./unary.ts";
@@ -17,8 +17,8 @@ export class EnumerateNode extends OneToOneNode {
     this.start = checkInteger("enumerate", "start", start, Number.MIN_SAFE_INTEGER);
   }
 
-  override copiesInput(isCopied: boolean): boolean {
-    return isCopied;
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 
   override get attributes(): Attributes {

@@ -3,7 +3,13 @@ import { LeatError } from "../../core/error.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Token } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import {
+  type Attributes,
+  type Changeable,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../node.ts";
 import { SHARD_HINT } from "../sharding/sharding_policy.ts";
 import { AGAIN } from "../iterators/stepping.ts";
 import type { NoOp } from "../optimizer/no_op.ts";
@@ -34,8 +40,8 @@ export class ShardNode extends ElementsOfInputNode {
     return wanted;
   }
 
-  override copiesInput(isCopied: boolean): boolean {
-    return isCopied;
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 
   override get cardinality(): number {

@@ -2,7 +2,13 @@
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import {
+  type Attributes,
+  type Changeable,
+  type DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../node.ts";
 import { AGAIN } from "../iterators/stepping.ts";
 import type { NoOp } from "../optimizer/no_op.ts";
 import { PassingIterator } from "./elementwise.ts";
@@ -27,8 +33,8 @@ export abstract class CountingNode extends ElementsOfInputNode {
     return wanted;
   }
 
-  override copiesInput(isCopied: boolean): boolean {
-    return isCopied;
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 }
 

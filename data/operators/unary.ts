@@ -2,7 +2,7 @@
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, type END, type Pulled, type Token } from "../iterator.ts";
 import { stepOn, type Stepping } from "../iterators/stepping.ts";
-import { DatasetNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { type Changeable, DatasetNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { ElementSpec } from "../elements/spec.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
 
@@ -48,8 +48,8 @@ export abstract class SameElementsNode extends OneToOneNode {
     return wanted;
   }
 
-  override copiesInput(isCopied: boolean): boolean {
-    return isCopied;
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 }
 

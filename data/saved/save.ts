@@ -87,7 +87,7 @@ export async function saveGraph(
       "save: an endless dataset cannot be saved; save a part of it, with take(n)",
     );
   }
-  const context = rootContext(node, options);
+  const context = rootContext(node, { ...options, isReadOnly: shardFunc === undefined });
   const elements = context.makeIterator();
   let writer: ElementsWriter | undefined;
   try {

@@ -35,6 +35,7 @@ export class ServedSegment {
       randomState: { ...randomState, root: () => root },
       deterministic: part.deterministic,
       needsOrder: part.needsOrder,
+      isReadOnly: true,
       tuning: { budgets: budgets ?? budgetsOf(undefined), isOff: budgets === undefined },
       rules: new Set(part.rules),
       first: part.first,

@@ -3,7 +3,7 @@ import { LeatError } from "../../core/error.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { OrderedChain } from "../../data/deterministic/chain.ts";
 import { splitOrder } from "../../data/deterministic/order.ts";
-import { openSplit } from "../../data/deterministic/split_run.ts";
+import { openSplit, type SplitRunOptions } from "../../data/deterministic/split_run.ts";
 import { ListedHost } from "../../data/deterministic/listed_host.ts";
 import type { Host } from "../../data/host.ts";
 import { BatchMemory } from "../../data/elements/batch_rows.ts";
@@ -77,7 +77,7 @@ export class EpochSplits {
   /** Runs the split at position `sequence` of the order. */
   open(sequence: number, { onRemainder, onRead }: SplitEvents) {
     const split = this.#order[sequence]!;
-    return { split, iterator: this.#run(this.#options.chain, split, onRemainder, onRead) };
+    return { split, iterator: this.#run(this.#options.chain, split, { onRemainder, onRead }) };
   }
 
   /** Runs the part of a split above `lower`, whose elements come from `read`. */
@@ -89,25 +89,25 @@ export class EpochSplits {
   ): DatasetIterator<unknown> {
     const { chain } = this.#options;
     const perSplit = new UpperNode(chain.perSplit, lower, read);
-    return this.#run({ ...chain, perSplit }, split, onRemainder);
+    return this.#run({ ...chain, perSplit }, split, { onRemainder });
   }
 
   /** Reads a split of a source, without the operators above it. */
   read(source: DatasetNode, split: number): DatasetIterator<unknown> {
-    return this.#run({ perSplit: source, batch: undefined, after: [], shuffled: false }, split);
+    const chain = { perSplit: source, batch: undefined, after: [], shuffled: false };
+    return this.#run(chain, split, { isReadOnly: true });
   }
 
   #run(
     chain: OrderedChain,
     index: number,
-    onRemainder: (rows: unknown) => void = () => {},
-    onRead?: () => void,
+    options: Partial<Pick<SplitRunOptions, "onRemainder" | "onRead" | "isReadOnly">>,
   ): DatasetIterator<unknown> {
     const { seed, epoch, host, settings } = this.#options;
     const split = this.#splits[index]!;
     return openSplit(chain, {
-      ...{ seed, epoch, host, index, split, onRemainder, onRead, keepsReadingFailures: true },
-      ...{ batchMemory: this.#batchMemory, settings },
+      ...{ seed, epoch, host, index, split, settings, batchMemory: this.#batchMemory },
+      ...{ onRemainder: () => {}, keepsReadingFailures: true, ...options },
     });
   }
 }

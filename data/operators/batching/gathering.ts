@@ -8,7 +8,7 @@ import { checkBoolean, checkInteger } from "../../check.ts";
 import { type Column, ScalarColumn } from "../../elements/leaf_columns.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END, NO_BLOCK, type Pulled } from "../../iterator.ts";
-import { type DatasetNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import { type Changeable, type DatasetNode, UNKNOWN_CARDINALITY } from "../../node.ts";
 import type { Pacer } from "../../iterators/pacer.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
@@ -39,8 +39,8 @@ export abstract class GatheringNode extends UnaryNode {
     return this.dropRemainder ? Math.floor(batches) : Math.ceil(batches);
   }
 
-  override copiesInput(): boolean {
-    return true;
+  override changeableInput(own: Changeable): Changeable {
+    return own === "nothing" ? own : "bytes";
   }
 
   override splitMultiple(multiple: number): number {

@@ -1,7 +1,7 @@
 /** `paddedBatch`: consecutive elements of different lengths, padded and stacked. */
 import { checkBoolean, optionsOf } from "../../check.ts";
 import type { Column } from "../../elements/leaf_columns.ts";
-import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import { type Attributes, type Changeable, type DatasetNode, registerNode } from "../../node.ts";
 import {
   checkPaddedShapes,
   checkPadding,
@@ -69,8 +69,8 @@ export class PaddedBatchNode extends GatheringNode {
     return paddedSpec(this.input.elementSpec, this.padding.shapes, this.rows);
   }
 
-  override copiesInput(): boolean {
-    return !this.keepsRows;
+  override changeableInput(own: Changeable): Changeable {
+    return this.keepsRows ? "all" : super.changeableInput(own);
   }
 
   override giveBatch(column: Column, count: number): unknown {

@@ -2,7 +2,7 @@
 import { checkPath } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled } from "../../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
+import { type Attributes, type Changeable, type DatasetNode, registerNode } from "../../node.ts";
 import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import type { Shared } from "../../checkpoint/shared_state.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
@@ -57,8 +57,8 @@ export class CacheNode extends SameElementsNode {
   }
 
   /** A cache in memory keeps what it gets, and gives copies of that. */
-  override copiesInput(isCopied: boolean): boolean {
-    return this.path === undefined || isCopied;
+  override changeableInput(own: Changeable): Changeable {
+    return this.path === undefined ? "nothing" : own;
   }
 
   override get attributes(): Attributes {

@@ -1,7 +1,13 @@
 /** `concatenate`: one dataset after the other. */
 import type { IteratorContext } from "../../context.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
-import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import {
+  type Attributes,
+  type Changeable,
+  DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
 import { commonSpec, type ElementSpec } from "../../elements/spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 
@@ -22,8 +28,8 @@ export class ConcatenateNode extends DatasetNode {
     return isUnknown ? UNKNOWN_CARDINALITY : first + second;
   }
 
-  override copiesInput(isCopied: boolean): boolean {
-    return isCopied;
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 
   override tokenAt(index: number): Token | undefined {

@@ -10,7 +10,13 @@ import {
 import type { IteratorContext } from "../../context.ts";
 import type { Host } from "../../host.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
-import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import {
+  type Attributes,
+  type Changeable,
+  DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
 import { alignedSource, AlignedSplits } from "../../sharding/aligned_splits.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
@@ -42,8 +48,8 @@ export class ZipNode extends DatasetNode implements Splittable {
     this.needsWholeInput = inputs.filter((input) => !isRandom(input)).length > 1;
   }
 
-  override copiesInput(isCopied: boolean): boolean {
-    return isCopied;
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 
   override get attributes(): Attributes {

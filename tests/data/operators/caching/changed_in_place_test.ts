@@ -191,6 +191,16 @@ Deno.test("from and cache give what they keep to a reader that only reads", asyn
   }
   const [first, second] = await readTwice(Dataset.range(1).map(() => ({ v: [1] })).cache());
   assertStrictEquals(first, second);
+  const text = texts(3);
+  for (const kept of [Dataset.from([{ text }]), Dataset.from([{ text }]).cache()]) {
+    for (const read of await readTwice(kept)) {
+      assertStrictEquals((read as { text: Tensor<"bytes"> }).text, text);
+    }
+    for (const read of await readTwice(kept.batch(1))) {
+      const { data } = (read as { text: Tensor<"bytes"> }).text;
+      assertStrictEquals(data[0], text.data[0], "a batch holds byte strings as they are");
+    }
+  }
   const nested = Dataset.range(1).flatMap(() => Dataset.from([[1]]).repeat(2));
   const [one, again] = await readTwice(nested);
   assertStrictEquals(one, again);
