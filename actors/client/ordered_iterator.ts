@@ -44,7 +44,9 @@ function checkPosition(
   const isPosition = [sequence, given, number, misfits].every(isCount) &&
     typeof ended === "boolean" &&
     (digest === null || typeof digest === "string") && Array.isArray(carried) &&
-    carried.every((rest) => isPlainObject(rest) && isCount(rest.sequence) && isCount(rest.rows));
+    carried.every((rest) =>
+      isPlainObject(rest) && [rest.sequence, rest.rows, rest.refused ?? 0].every(isCount)
+    );
   if (isPosition) return;
   throw new LeatError(
     "invalid_argument",
@@ -258,7 +260,7 @@ export class OrderedIterator extends ElementIterator {
     if (restored !== undefined && sequence < restored.sequence) {
       const carried = restored.carried.find((at) => at.sequence === sequence);
       if (carried !== undefined) {
-        this.#join.add(sequence, split, this.#rowsOf(rows), carried.rows);
+        this.#join.add(sequence, split, this.#rowsOf(rows), carried);
       }
       return undefined;
     }

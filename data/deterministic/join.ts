@@ -19,6 +19,8 @@ export interface CarriedRows {
   readonly sequence: number;
   /** How many of the split's last rows wait. */
   readonly rows: number;
+  /** How many rows were dropped because they did not fit the first of these. Default 0. */
+  readonly refused?: number;
 }
 
 /** A batch of rows from several splits, or why it could not be made. */
@@ -38,6 +40,8 @@ export class RemainderJoin {
   readonly #size: number;
   #rows: Row[] = [];
   #misfits = 0;
+  /** How many rows were dropped because they did not fit the first waiting row. */
+  #refused = 0;
 
   constructor(
     chain: OrderedChain,
@@ -52,7 +56,9 @@ export class RemainderJoin {
   get carried(): CarriedRows[] {
     const counts = new Map<number, number>();
     for (const { sequence } of this.#rows) counts.set(sequence, (counts.get(sequence) ?? 0) + 1);
-    return [...counts].map(([sequence, rows]) => ({ sequence, rows }));
+    const [first, ...others] = [...counts].map(([sequence, rows]) => ({ sequence, rows }));
+    if (first === undefined) return [];
+    return [this.#refused === 0 ? first : { ...first, refused: this.#refused }, ...others];
   }
 
   /** Whether the waiting rows fill a batch. */
@@ -68,17 +74,23 @@ export class RemainderJoin {
   /**
    * Adds the remaining rows of a split. Take what they complete, by `next()`, before the next call.
    *
-   * @param lastRows How many of its last rows to add, if an earlier batch has others.
+   * @param carried How many of its last rows to add, if an earlier batch has others.
    */
-  add(sequence: number, index: number, remainder: unknown, lastRows = Infinity): void {
+  add(
+    sequence: number,
+    index: number,
+    remainder: unknown,
+    { rows: lastRows, refused = 0 }: Omit<CarriedRows, "sequence"> = { rows: Infinity },
+  ): void {
+    if (this.#rows.length === 0) this.#refused = refused;
     const from = Math.max(0, rowsIn(remainder) - lastRows);
     const { rows, spec } = rowsOf(remainder, from, this.#chain.batch?.inputs[0]?.elementSpec);
     for (const row of rows) this.#rows.push({ sequence, index, row, spec });
   }
 
   /**
-   * The batch that the waiting rows fill, or the error of a row that does not fit with those before
-   * it: the others wait on. Undefined if they fill none. A split can fill a batch and have errors, so
+   * The batch that the waiting rows fill, or the error of a row that is dropped because they do not
+   * fit together: the others wait on. Undefined if they fill none. A split can fill a batch and have errors, so
    * call it until then.
    *
    * @throws {ReadingFailure} if operators after the batch run in another process, which failed.
@@ -111,20 +123,36 @@ export class RemainderJoin {
     });
     try {
       const { done, value } = await batches.next();
-      this.#rows = this.#rows.slice(rows.length);
+      this.#take(rows.length);
       return done ? undefined : { element: value };
     } catch (error) {
       if (error instanceof ReadingFailure) throw error;
-      const misfit = rows[gather.misfitIn(elements)];
-      if (misfit === undefined) this.#rows = this.#rows.slice(rows.length);
-      else this.#drop(misfit);
+      const fitting = gather.fitting(elements);
+      if (fitting.every(Boolean)) this.#take(rows.length);
+      else this.#dropMisfit(rows, fitting);
       return { error };
     }
   }
 
-  /** Drops a row. The rows of a split are alike, and the last ones are saved, so its first row goes. */
-  #drop({ sequence }: Row): void {
+  #take(rows: number): void {
+    this.#rows = this.#rows.slice(rows);
+    this.#refused = 0;
+  }
+
+  /**
+   * Drops a row that does not fit with the first one, or the first one, if more such rows were dropped
+   * than fit with it: an odd row that waits first must not cost all later ones.
+   */
+  #dropMisfit(rows: readonly Row[], fitting: readonly boolean[]): void {
     this.#misfits++;
-    this.#rows.splice(this.#rows.findIndex((row) => row.sequence === sequence), 1);
+    if (this.#refused < fitting.filter(Boolean).length) {
+      this.#refused++;
+      // The rows of a split are alike, and the last ones are saved, so its first row goes.
+      const { sequence } = rows[fitting.indexOf(false)]!;
+      this.#rows.splice(this.#rows.findIndex((row) => row.sequence === sequence), 1);
+    } else {
+      this.#rows.shift();
+      if (fitting[1] !== true) this.#refused = 0;
+    }
   }
 }

@@ -1,12 +1,9 @@
 /** The last rows of splits that do not fill a batch: they wait for rows of other splits. */
-import { type Joined, RemainderJoin } from "../../data/deterministic/join.ts";
+import { type CarriedRows, type Joined, RemainderJoin } from "../../data/deterministic/join.ts";
 
-/** The waiting rows of one split, in a saved position. */
-export interface Carried {
-  readonly sequence: number;
+/** The waiting rows of one split, in a saved position: the last ones of `remainder`. */
+export interface Carried extends CarriedRows {
   readonly split: number;
-  /** How many of the last rows of `remainder` still wait. */
-  readonly rows: number;
   readonly remainder: unknown;
 }
 
@@ -20,14 +17,14 @@ export class Remainders {
   }
 
   save(): Carried[] {
-    return this.#join.carried.map(({ sequence, rows }) => ({
-      ...{ sequence, rows },
-      ...this.#remainders.get(sequence)!,
+    return this.#join.carried.map((rows) => ({
+      ...rows,
+      ...this.#remainders.get(rows.sequence)!,
     }));
   }
 
   restore(carried: readonly Carried[]): void {
-    for (const { sequence, split, rows, remainder } of carried) {
+    for (const { sequence, split, remainder, ...rows } of carried) {
       this.#remainders.set(sequence, { split, remainder });
       this.#join.add(sequence, split, remainder, rows);
     }

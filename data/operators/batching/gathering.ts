@@ -67,16 +67,16 @@ export abstract class GatheringNode extends UnaryNode {
     }
   }
 
-  /** The first of these elements that fits no batch with those before it; -1 if all fit. */
-  misfitIn(elements: readonly unknown[]): number {
+  /** Which of these elements fit a batch that begins with the first one. */
+  fitting(elements: readonly unknown[]): boolean[] {
     let column: Column | undefined;
-    return elements.findIndex((element, i) => {
+    return elements.map((element, i) => {
       try {
-        column ??= this.columnsOf(this.input.elementSpec)(element);
+        column ??= this.columnsOf(this.input.elementSpec)(elements[0]);
         column.write(i, element);
-        return false;
-      } catch {
         return true;
+      } catch {
+        return false;
       }
     });
   }
@@ -108,6 +108,8 @@ interface GatheringState {
   readonly rows: readonly unknown[];
   /** Elements read and not added yet. */
   readonly leftover: readonly unknown[];
+  /** How many elements did not fit with the rows. */
+  readonly refused: number;
 }
 
 /** A batchable function gets at most this many elements at once. */
@@ -128,6 +130,8 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   /** The column's own array for numbers, if it takes them unconverted. */
   #numbers: Float64Array | undefined;
   #count = 0;
+  /** How many elements did not fit the column. */
+  #refused = 0;
   #ended = false;
   /** Rule `mapAndBatchFusion`: the input, if its functions write numbers to the column. */
   readonly #calling: CallingIterator | undefined;
@@ -261,19 +265,41 @@ class GatheringIterator extends UnaryIterator implements Stepping {
       if (this.#column === undefined) this.#begin(element);
       else this.#column.write(this.#count, element);
     } catch (error) {
-      throw this.stats.failed(this.#refusal(error));
+      if (this.#column !== undefined) this.#refused++;
+      const left = this.#refused > this.#count ? this.#count : 0;
+      if (left > 0) this.#beginAgain(element);
+      throw this.stats.failed(this.#refusal(error, left));
     }
     this.#count++;
   }
 
-  /** Names the operator whose element does not fit. */
-  #refusal(error: unknown): unknown {
+  /** Drops what is gathered: an odd element that begins a batch must not cost all later ones. */
+  #beginAgain(element: unknown): void {
+    this.#drop();
+    try {
+      this.#begin(element);
+      this.#count = 1;
+    } catch {
+      // It fits no batch, and its error is thrown anyway.
+    }
+  }
+
+  #drop(): void {
+    this.#column = this.#numbers = undefined;
+    this.#count = this.#refused = 0;
+  }
+
+  /** Names the operator whose element does not fit. `left`: how many others are left out for it. */
+  #refusal(error: unknown, left: number): unknown {
     if (!(error instanceof LeatError) || error.code !== "invalid_argument") return error;
     const prefix = `${this.stats.operator}: `;
     const message = error.message.startsWith(prefix) ? error.message : prefix + error.message;
     return new LeatError(
       error.code,
-      `${message} The element comes from ${this.#node.maker}().`,
+      `${message} The element comes from ${this.#node.maker}().` +
+        (left > 0
+          ? ` More did not fit with the ${left} before it, so these are left out instead.`
+          : ""),
       { cause: error },
     );
   }
@@ -296,8 +322,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     const column = this.#column!;
     const count = this.#count;
     // Reset first: if this batch cannot be made, the next one is not affected.
-    this.#column = this.#numbers = undefined;
-    this.#count = 0;
+    this.#drop();
     try {
       const batch = within(this.stats.operator, () => this.#node.giveBatch(column, count));
       this.#noteMemory(batch);
@@ -323,20 +348,20 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   protected override ownState(): GatheringState {
     const column = this.#column;
     const rows = Array.from({ length: this.#count }, (_, index) => column!.read(index));
-    return { rows, leftover: this.#block.rest };
+    return { rows, leftover: this.#block.rest, refused: this.#refused };
   }
 
   protected override restoreOwn(state: unknown): void {
-    const { rows, leftover } = state as GatheringState;
+    const { rows, leftover, refused } = state as GatheringState;
     for (const row of rows) this.#write(row);
+    this.#refused = refused;
     this.#block.put(leftover);
   }
 
   protected override release(): void {
     super.release();
     this.#block.clear();
-    this.#column = this.#numbers = undefined;
-    this.#count = 0;
+    this.#drop();
     this.#ended = true;
   }
 }

@@ -224,10 +224,10 @@ class EntryWriter {
     }
   }
 
-  async #add(rest: Rest, lastRows?: number): Promise<void> {
+  async #add(rest: Rest, lastRows = Infinity): Promise<void> {
     this.#rests.set(rest.sequence, rest);
     const rows = await readRest(this.#folder, rest);
-    this.#join!.add(rest.sequence, rest.index, rows, lastRows);
+    this.#join!.add(rest.sequence, rest.index, rows, { rows: lastRows });
     await this.#writeJoined(await this.#join!.next());
   }
 

@@ -88,6 +88,18 @@ Deno.test("batch names both shapes and the component when shapes differ, and con
   );
 });
 
+Deno.test("batch leaves out an odd element that begins a batch, not all later ones", async () => {
+  const make = () => lengths(3, ...Array(10).fill(2)).batch(4);
+  const given = await collectWithErrors(make());
+  const [first, second, ...batches] = given;
+  assertEquals([first, second], ["error invalid_argument", "error invalid_argument"]);
+  assertEquals(batches.map((batch) => (batch as unknown[]).length), [4, 4, 1]);
+  await using iterator = make().iterator();
+  await assertRejects(() => iterator.next(), LeatError, "had shape [2]");
+  await assertRejects(() => iterator.next(), LeatError, "More did not fit with the 1 before it");
+  await assertCheckpointLaw(make);
+});
+
 Deno.test("batch refuses elements of different types or structure", async () => {
   for (
     const [elements, named] of [
