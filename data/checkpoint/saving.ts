@@ -93,6 +93,11 @@ function noState(why: string): LeatError {
   );
 }
 
+/** Begins a digest. Base64 does not have this character. */
+const DIGEST_MARK = "#";
+/** Longer arrays count by a digest. That many bytes have as many characters in base64. */
+const TEXT_BYTES_MAX = 48;
+
 const signatures = new WeakMap<DatasetNode, string>();
 
 /**
@@ -117,9 +122,12 @@ class SignatureWriter extends ValueWriter {
     return { $function: text, captures: this.write(captures) };
   }
 
-  /** A digest: data in memory may have more bytes than a text may have characters. */
+  /**
+   * A digest of long arrays: data in memory may have more bytes than a text may have characters. The
+   * mark tells it from the text of a short array, which takes less time and fewer characters.
+   */
   protected override bytes(bytes: Uint8Array): string {
-    return hashBytes(bytes);
+    return bytes.length <= TEXT_BYTES_MAX ? bytes.toBase64() : DIGEST_MARK + hashBytes(bytes);
   }
 
   protected override opaque(value: unknown): unknown {
@@ -136,7 +144,6 @@ type Operator = readonly [kind: string, given: Readonly<Record<string, string>>]
 const OPERATORS_MAX = 32;
 /** Limit of the differences that an error names. */
 const DIFFERENCES_MAX = 8;
-const DIGEST_MARK = "#";
 
 const operators = new WeakMap<DatasetNode, readonly Operator[]>();
 

@@ -79,7 +79,8 @@ export class NodeFunction implements BoundFunction {
 
   /**
    * Errors name `operator` and `argument`. `arity`: how many arguments the function takes before the
-   * last. `given`: the names in the last argument that are no captures.
+   * last. `given`: the names in the last argument that are no captures. Captures cannot have them, nor
+   * any of `GIVEN_NAMES`.
    */
   constructor(
     operator: string,
@@ -106,12 +107,13 @@ export class NodeFunction implements BoundFunction {
       requireCaptures(`${operator}: ${argument}`, String(fn), arity, captures ?? {}, given);
     }
     if (captures === undefined) return;
-    const reserved = given.find((name) => name in captures);
+    // No function's captures have these names: a serialised one does not say what it is given.
+    const reserved = [...given, ...GIVEN_NAMES].find((name) => name in captures);
     if (reserved !== undefined) {
       throw new LeatError(
         "invalid_argument",
-        `${operator}: a capture cannot be called "${reserved}", which every function is given; ` +
-          `rename it`,
+        `${operator}: a capture cannot be called "${reserved}", a name that Leat gives to ` +
+          `functions; rename it`,
       );
     }
     this.captures = captures;

@@ -53,7 +53,7 @@ export function withCapturedNames(
     : insert(last.end, `, ${added}`);
 }
 
-/** Names in the last argument of every function, see `FunctionExtra`. Captures cannot use them. */
+/** Names in the last argument of every operator's function, see `FunctionExtra`. No captures use them. */
 export const GIVEN_NAMES: readonly string[] = [
   ...["Dataset", "tensor", "random", "index", "image", "tensors", "audio", "example"],
 ];

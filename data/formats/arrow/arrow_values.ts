@@ -111,9 +111,12 @@ function textValues(vector: Vector): ValueAt {
   };
 }
 
+/** The lists of a column have one dictionary, and each is a vector of its own. */
+const dictionaries = new WeakMap<Vector, ValueAt>();
+
 function dictionaryValues(vector: Vector): ValueAt {
   const { values: keys, dictionary } = onlyData(vector);
-  const valueAt = vectorValues(dictionary as Vector);
+  const valueAt = dictionaries.getOrInsertComputed(dictionary as Vector, vectorValues);
   return (index) => valueAt(Number(keys[index]));
 }
 

@@ -71,11 +71,18 @@ export class NpyFile {
       const data = new TYPED_ARRAYS[dtype](stored.buffer, 0, stored.length / itemBytes);
       return tensorRows(new Tensor(dtype, blockShape, data as DTypeArrays[typeof dtype]));
     }
-    const count = blockShape.reduce((size, length) => size * length, 1);
+    return { length: stop - start, at: (index) => this.#textRow(stored, index, start + index) };
+  }
+
+  /** Decodes the texts of one row of a block. */
+  #textRow(stored: Uint8Array<ArrayBuffer>, index: number, row: number): string | Tensor {
+    const { shape } = this.array;
+    const start = index * this.rowBytes;
     try {
-      return tensorRows(new Tensor("string", blockShape, textsOf(this.array, stored, count)));
+      const texts = textsOf(this.array, stored.subarray(start, start + this.rowBytes));
+      return shape.length === 1 ? texts[0]! : new Tensor("string", shape.slice(1), texts);
     } catch (error) {
-      throw this.#bytes.failed(`its texts from row ${start} to ${stop}`, error);
+      throw this.#bytes.failed(`the texts of row ${row}`, error);
     }
   }
 }
@@ -94,11 +101,12 @@ function swapToLittleEndian(
 function textsOf(
   { itemBytes, characterBytes }: NpyArray,
   stored: Uint8Array<ArrayBuffer>,
-  count: number,
 ): string[] {
   const length = itemBytes / characterBytes;
-  const characters = characterBytes === 1 ? stored : new Uint32Array(stored.buffer);
-  return Array.from({ length: count }, (_, i) => {
+  const characters = characterBytes === 1
+    ? stored
+    : new Uint32Array(stored.buffer, stored.byteOffset, stored.length / characterBytes);
+  return Array.from({ length: stored.length / itemBytes }, (_, i) => {
     let stop = (i + 1) * length;
     while (stop > i * length && characters[stop - 1] === 0) stop--;
     const stored = characters.subarray(i * length, stop);

@@ -30,7 +30,7 @@ import { unlz4Block, unlz4Hadoop } from "../compression/lz4_blocks.ts";
 import { checkPages } from "./parquet_pages.ts";
 import { type ColumnPiece, piecesOf } from "./parquet_pieces.ts";
 import { thriftEnd } from "./thrift_check.ts";
-import { type ParquetValues, plainSchema, valuesOf } from "./parquet_values.ts";
+import { type ParquetValues, plainSchema, usesTexts, valuesOf } from "./parquet_values.ts";
 import type { RowBlocks, Rows } from "../row_blocks.ts";
 
 /** Maximum decompressed bytes of the chosen columns of one row group: all are held in memory. */
@@ -68,16 +68,25 @@ const compressors: Compressors = {
 
 const asBytes = (bytes: Uint8Array) => bytes;
 
-/** Decode only strings. By default the library makes `Date`s, which elements cannot hold. */
+/**
+ * Decode only strings. By default the library makes `Date`s, which elements cannot hold. A text that
+ * is not UTF-8 stays bytes, so that only its row is lost.
+ */
 const PARSERS: ParquetParsers = {
   timestampFromMilliseconds: (time) => time,
   timestampFromMicroseconds: (time) => time,
   timestampFromNanoseconds: (time) => time,
   dateFromDays: (days) => days,
-  stringFromBytes: (bytes) => bytes && columnText(bytes),
+  stringFromBytes: (bytes) => bytes && (utf8Text(bytes) ?? bytes),
   geometryFromBytes: asBytes,
   geographyFromBytes: asBytes,
   uuidFromBytes: asBytes,
+};
+
+/** For columns whose texts the library uses. A text that is not UTF-8 fails. */
+const STRICT_PARSERS: ParquetParsers = {
+  ...PARSERS,
+  stringFromBytes: (bytes) => bytes && columnText(bytes),
 };
 
 /** Statistics are not used, and a text in them may end within a character. */
@@ -88,6 +97,7 @@ interface Column {
   readonly values: ParquetValues;
   /** Whether each row has one value, not a list or a structure. */
   readonly isFlat: boolean;
+  readonly parsers: ParquetParsers;
 }
 
 /**
@@ -112,7 +122,8 @@ export async function openParquet(
       (name) => {
         const tree = trees.get(name)!;
         const isFlat = tree.children.length === 0 && tree.element.repetition_type !== "REPEATED";
-        return { name, values: valuesOf(tree), isFlat };
+        const parsers = usesTexts(tree) ? STRICT_PARSERS : PARSERS;
+        return { name, values: valuesOf(tree), isFlat, parsers };
       },
     );
     return new ParquetBlocks(
@@ -214,7 +225,7 @@ class ParquetBlocks implements RowBlocks {
       try {
         for (const part of this.#partsOf(group, chunks, column)) {
           yield;
-          rows.add(await this.#decode(part, name, budget));
+          rows.add(await this.#decode(part, column, budget));
         }
       } catch (error) {
         throw this.#bytes.failed(`row group ${block}, column ${name}`, error);
@@ -293,7 +304,11 @@ class ParquetBlocks implements RowBlocks {
     ));
   }
 
-  async #decode({ pieces, rows }: Part, name: string, budget: ByteBudget): Promise<DecodedArray> {
+  async #decode(
+    { pieces, rows }: Part,
+    { name, parsers }: Column,
+    budget: ByteBudget,
+  ): Promise<DecodedArray> {
     const checks = new PageChecks(budget);
     for (const piece of pieces) checks.add(piece, leafOf(this.#metadata.schema, piece.column));
     const bytesAt = new Map(pieces.map(({ bytes, column }) => [startOf(column), bytes]));
@@ -310,7 +325,7 @@ class ParquetBlocks implements RowBlocks {
       metadata: { ...this.#metadata, row_groups: [group] },
       columns: [name],
       compressors: checks.compressors,
-      parsers: PARSERS,
+      parsers,
       utf8: false,
       onChunk: ({ columnData }) => decoded.push(columnData),
     });

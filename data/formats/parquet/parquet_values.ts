@@ -35,7 +35,19 @@ export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schem
   });
 }
 
-/** Returns the conversion for a part of the file's schema. */
+/**
+ * Whether the library itself uses texts of a column: as keys of maps, or within variants. The bytes of
+ * a text that is not UTF-8 would then give a wrong value.
+ */
+export function usesTexts({ element, children }: SchemaTree): boolean {
+  return element.converted_type === "MAP" || element.logical_type?.type === "VARIANT" ||
+    children.some(usesTexts);
+}
+
+/**
+ * Returns the conversion for a part of the file's schema. It refuses a text that is still bytes,
+ * because they are not UTF-8.
+ */
 export function valuesOf(tree: SchemaTree): ParquetValues {
   const single = singleValuesOf(tree);
   return tree.element.repetition_type === "REPEATED" ? listValues(single) : single;
@@ -115,13 +127,23 @@ function scalarValues(element: SchemaElement): ParquetValues {
       return values("float64", (value) => value);
   }
   if (annotation === "FLOAT16") return values("float16", (value) => value);
-  if (annotation === "UTF8" || annotation === "STRING") return values("string", (value) => value);
+  if (annotation === "UTF8" || annotation === "STRING") {
+    return values(
+      "string",
+      (value) => typeof value === "string" ? value : columnText(value as Uint8Array),
+    );
+  }
   if (annotation === "UUID") return values("string", (value) => uuid(value as Uint8Array));
   if (annotation === "ENUM") return values("string", (value) => columnText(value as Uint8Array));
   if (annotation === "JSON") {
-    return values(undefined, (value) => parseJson(columnText(value as Uint8Array)));
+    return values(undefined, (value) => parseJson(withoutMark(columnText(value as Uint8Array))));
   }
   return values("bytes", (value) => (value as Uint8Array).slice());
+}
+
+/** JSON without a byte order mark, which some writers put before it. */
+function withoutMark(json: string): string {
+  return json.replace(/^\ufeff/, "");
 }
 
 function integerDType(

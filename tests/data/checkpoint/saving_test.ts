@@ -2,7 +2,10 @@
  * Saved iterators: what `save()` writes and what `restore()` refuses.
  */
 import { Dataset, LeatError } from "../../../mod.ts";
-import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { hashBytes } from "../../../core/hash.ts";
+import { signatureOf } from "../../../data/checkpoint/saving.ts";
+import { graphText, ValueWriter } from "../../../data/wire.ts";
+import { assert, assertEquals, assertNotEquals, assertRejects } from "../../assert.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 
 Deno.test("a checkpoint of indexed sources, take, skip and shuffle continues at its position", async () => {
@@ -54,6 +57,14 @@ Deno.test("save writes no text as long as the data in memory", async () => {
   await same.restore(state);
   await using other = make(data.fill(1, 999)).iterator();
   await assertRejects(() => other.restore(state), LeatError, "from another pipeline");
+});
+
+Deno.test("signatureOf writes short arrays as they are serialised, and only long ones as digests", () => {
+  const { node: short } = Dataset.from([new Uint8Array(48), new Float64Array(1)]);
+  assertEquals(signatureOf(short), hashBytes(graphText(short, new ValueWriter())));
+  const long = new Uint8Array(49);
+  const alike = Uint8Array.fromBase64(hashBytes(long));
+  assertNotEquals(signatureOf(Dataset.from([long]).node), signatureOf(Dataset.from([alike]).node));
 });
 
 Deno.test("restore says which operators and arguments differ from those of the saved pipeline", async () => {

@@ -56,6 +56,7 @@ import {
 } from "../../../assert.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { Tensor, tensor } from "../../../../core/tensor.ts";
+import { vectorValues } from "../../../../data/formats/arrow/arrow_values.ts";
 import { ArrowNode } from "../../../../data/sources/arrow.ts";
 import { assertLaws, fileOf, rowsOf } from "../row_laws.ts";
 // The writer uses these codecs, too.
@@ -229,6 +230,31 @@ Deno.test("arrow reads times, maps and structs of a dictionary that later batche
     inStructs,
   );
   assertEquals(await dictionaryValues(maps(10n, 20n), maps(30n), maps(40n, 50n)), inStructs);
+});
+
+Deno.test("vectorValues takes a dictionary apart once, not for each list of the column", () => {
+  const dictionary = vectorFromArray(["a", "b", "c"], new Utf8());
+  const { data } = dictionary;
+  let reads = 0;
+  Object.defineProperty(dictionary, "data", {
+    get() {
+      reads++;
+      return data;
+    },
+  });
+  const type = new Dictionary(new Utf8(), new Int32());
+  const child = makeData({ type, length: 6, data: new Int32Array([0, 1, 2, 1, 0, 2]), dictionary });
+  const lists = makeData({
+    type: new List(new Field("item", type)),
+    length: 3,
+    valueOffsets: new Int32Array([0, 2, 4, 6]),
+    child,
+  });
+  const valueAt = vectorValues(new Vector([lists]));
+  assertEquals(valueAt(0), tensor(["a", "b"]));
+  const readsOfOne = reads;
+  assertEquals([valueAt(1), valueAt(2)], [tensor(["c", "b"]), tensor(["a", "c"])]);
+  assertEquals(reads, readsOfOne);
 });
 
 Deno.test("arrow reads lists as typed arrays and tensors, structs and maps as objects", async () => {

@@ -112,15 +112,18 @@ Deno.test("npy reads texts of both kinds as strings, without trailing zeros", as
   assertEquals(wrong[0].code, "data_loss");
 });
 
-Deno.test("npy refuses texts that are not UTF-8, and keeps byte order marks", async () => {
-  const [error] = await rowsOf(
-    node,
-    npyBytes("|S3", [2], new Uint8Array([65, 66, 67, 255, 216, 1])),
-  );
+Deno.test("npy loses only the rows with texts that are not UTF-8, and keeps byte order marks", async () => {
+  const stored = new Uint8Array([65, 66, 67, 255, 216, 1, 68, 69, 70, 71, 72, 73]);
+  const [first, error, ...others] = await rowsOf(node, npyBytes("|S3", [4], stored));
+  assertEquals([first, ...others], ["ABC", "DEF", "GHI"]);
   assertInstanceOf(error, LeatError);
-  assertEquals(error.code, "data_loss");
-  assertStringIncludes(error.message, "my data: its texts from row 0 to 2: text 1 of them");
+  assertEquals([error.code, error.details], ["data_loss", { path: "my data" }]);
+  assertStringIncludes(error.message, "my data: the texts of row 1: text 0 of them is not UTF-8");
   assertStringIncludes(error.message, '.view("uint8")');
+  const [lost, pair] = await rowsOf(node, npyBytes("|S3", [2, 2], stored));
+  assertInstanceOf(lost, LeatError);
+  assertStringIncludes(lost.message, "the texts of row 0: text 1 of them is not UTF-8");
+  assertEquals(pair, tensor(["DEF", "GHI"]));
   const marked = new TextEncoder().encode("\ufeffa\ufffd");
   assertEquals(await rowsOf(node, npyBytes("|S7", [1], marked)), ["\ufeffa\ufffd"]);
 });

@@ -149,6 +149,70 @@ Deno.test("parquet refuses texts that are not UTF-8, and keeps byte order marks"
   }
 });
 
+Deno.test("parquet loses only the rows with texts that are not UTF-8, also in lists and structs", async () => {
+  const bad = new Uint8Array([0xff]);
+  const good = new TextEncoder().encode("good");
+  const text = {
+    type: "BYTE_ARRAY",
+    converted_type: "UTF8",
+    repetition_type: "REQUIRED",
+  } as const;
+  const enumeration = { ...text, converted_type: "ENUM" } as const;
+  const struct = [{ repetition_type: "REQUIRED", num_children: 1 } as const, text];
+  const expected = tensor(["good", "good"]);
+  const cases: [bytes: Uint8Array, value: unknown][] = [
+    [writeColumn([good, bad, good, bad], [text]), "good"],
+    [writeColumn([good, bad, good, bad], [enumeration]), "good"],
+    [
+      writeColumn([[good, good], [good, bad], [good, good], [bad]], listOf(text), LIST),
+      expected,
+    ],
+    [
+      writeColumn([good, bad, good, bad].map((s) => ({ s })), struct, ["x", "s"]),
+      { s: "good" },
+    ],
+  ];
+  for (const [bytes, value] of cases) {
+    const [first, error, third, fourth] = await rowsOf(node(), bytes);
+    assertEquals([first, third], [{ x: value }, { x: value }]);
+    assertInstanceOf(fourth, LeatError);
+    assertInstanceOf(error, LeatError);
+    assertEquals([error.code, error.details], ["data_loss", { path: "my data" }]);
+    assertStringIncludes(error.message, "row 1 of row group 0, column x: a text is not UTF-8");
+  }
+});
+
+Deno.test("parquet refuses texts of maps and variants that are not UTF-8", async () => {
+  const map: Omit<SchemaElement, "name">[] = [
+    { repetition_type: "REQUIRED", converted_type: "MAP", num_children: 1 },
+    { repetition_type: "REPEATED", num_children: 2 },
+    { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" },
+    { type: "DOUBLE", repetition_type: "OPTIONAL" },
+  ];
+  const names = ["x", "key_value", "key", "value"];
+  const variant: ColumnSource[] = [{
+    name: "x",
+    type: "VARIANT",
+    data: [{ t: "bad" }],
+    shredding: { t: "STRING" },
+  }];
+  for (const bytes of [writeColumn([{ bad: 1 }], map, names), write(variant)]) {
+    bytes[new TextDecoder("latin1").decode(bytes).indexOf("bad")] = 0xff;
+    const { message } = await refusal(bytes);
+    assertStringIncludes(message, "row group 0, column x: a text is not UTF-8");
+  }
+});
+
+Deno.test("parquet reads JSON that begins with a byte order mark", async () => {
+  const json = {
+    type: "BYTE_ARRAY",
+    repetition_type: "REQUIRED",
+    logical_type: { type: "JSON" },
+  } as const;
+  const marked = new TextEncoder().encode('\ufeff{"a":1}');
+  assertEquals(await values(writeColumn([marked], [json])), [{ a: 1 }]);
+});
+
 Deno.test("parquet reads texts whose statistics end within a character", async () => {
   const bytes = write([{ name: "x", type: "STRING", data: ["aé"] }]);
   // The last text of the file is the column's maximum.
