@@ -3,7 +3,7 @@ import type { Credentials } from "../actors/client/starting.ts";
 import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
 import { isWorkerName, WORKER_NAME_FORM } from "../actors/runtime/checks.ts";
 import { LeatError } from "../core/error.ts";
-import { invalidArgument, show } from "../data/check.ts";
+import { invalidArgument, show, TIMER_MS_MAX } from "../data/check.ts";
 import type { DispatcherServerConfig } from "./dispatcher_server.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./cluster/local_cluster_options.ts";
 import type { Quotas } from "../actors/dispatcher/jobs/quotas.ts";
@@ -44,6 +44,11 @@ const TAGS: Check = [
   (value) => Array.isArray(value) && value.every(TEXT[1]),
 ];
 const TIME: Check = ["a number of ms of at least 0", (value) => isNumber(value) && value >= 0];
+/** A time that a timer of the platform waits for. */
+const TIMER: Check = [
+  `a number of ms from 0 to ${TIMER_MS_MAX}`,
+  (value) => TIME[1](value) && value as number <= TIMER_MS_MAX,
+];
 const TIME_OR_NEVER: Check = [
   `${TIME[0]}, or -1 for never`,
   (value) => TIME[1](value) || value === -1,
@@ -62,7 +67,7 @@ const CARRIER = oneOf("inline", "thread", "websocket");
 
 const storage: Checks<WorkerStorage> = {
   storage: OBJECT,
-  storageLatencyMs: TIME,
+  storageLatencyMs: TIMER,
   imageBytesMax: BYTES,
   services: ["an object that has { token, ca } for each address", isObject, true],
 };
@@ -75,10 +80,13 @@ const farStorage: Checks<StorageOptions> = {
 };
 
 const requests: Checks<RequestOptions> = {
-  timeoutMs: ["a number of ms above 0", (value) => isNumber(value) && value > 0],
+  timeoutMs: [
+    `a number of ms above 0 and at most ${TIMER_MS_MAX}`,
+    (value) => TIMER[1](value) && value !== 0,
+  ],
   attemptsMax: COUNT,
-  backoffMs: TIME,
-  backoffMsMax: TIME,
+  backoffMs: TIMER,
+  backoffMsMax: [TIME[0], (value) => value === Infinity || TIME[1](value)],
 };
 
 const worker: Checks<LocalWorkerOptions> = {

@@ -1,7 +1,8 @@
 /** Runs a server until the program is asked to stop, or the server fails. */
-import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { causesOf, LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { shownText } from "../../core/shown_text.ts";
 import { UsageError } from "../lib/args.ts";
+import { NO_DISPATCHER } from "../../transport/web_socket/connector.ts";
 import { NO_TOKEN } from "../../transport/web_socket/server.ts";
 import type { StopRequests } from "../lib/stop_requests.ts";
 
@@ -38,9 +39,14 @@ export async function startServing<S>(start: () => Promise<S>): Promise<S> {
   }
 }
 
-/** A usage error for a refused token, which is a wrong setting; else the error itself. */
+/** A usage error if the token or the dispatcher's address is a wrong setting; else the error itself. */
 export function asSettingsError(error: LeatError): LeatError {
-  return TOKEN_REFUSALS.has(error.code) ? new UsageError(error.message, { cause: error }) : error;
+  const isWrong = TOKEN_REFUSALS.has(error.code) || causesOf(error).some(isNoDispatcher);
+  return isWrong ? new UsageError(error.message, { cause: error }) : error;
+}
+
+function isNoDispatcher(error: Error): boolean {
+  return error instanceof LeatError && error.details?.reason === NO_DISPATCHER;
 }
 
 /**

@@ -35,7 +35,7 @@ const RETRY_AFTER_MS = 10_000;
 const MOVED_SPLITS_MIN = 4;
 /**
  * A reader gets at most so many splits, and the next reader gets others: its request lists them, and
- * dispatchers accept lists of at most 65,536 items.
+ * the dispatcher keeps the list in its journal.
  */
 const SHARE_SPLITS_MAX = 32_768;
 

@@ -168,7 +168,9 @@ export class RemoteSide implements Side {
   dispose(): void {
     this.#upper?.dispose();
     this.#stop();
+    // A pending `take()` gets the end.
     this.#feed.end();
+    this.#feed.drop();
     this.#wake();
     this.#options.source?.dispose();
   }

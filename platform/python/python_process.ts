@@ -61,8 +61,9 @@ export class PythonProcess {
   }
 
   async #load(timeoutMs: number): Promise<void> {
+    // With this code the calls of a request are not repeated, each with a time limit of its own.
     const late = new LeatError(
-      "deadline_exceeded",
+      "failed_precondition",
       `${this.#interpreter} has not started within ${
         timeoutMs / 1_000
       } s: check that it starts on ` +

@@ -11,7 +11,7 @@ export interface RetryOptions {
   readonly attemptsMax?: number;
   /** Longest wait before the second attempt, in ms. It doubles with each further one. Default 200. */
   readonly backoffMs?: number;
-  /** Longest wait before any attempt, in ms. Default 10,000. */
+  /** Longest wait before any attempt, in ms, or `Infinity` for no limit. Default 10,000. */
   readonly backoffMsMax?: number;
 }
 
@@ -52,11 +52,11 @@ export class Retries {
         `attemptsMax is a whole number from 1 up, not ${attemptsMax}`,
       );
     }
-    if (![backoffMs, backoffMsMax].every((ms) => ms >= 0 && ms <= TIMER_MS_MAX)) {
+    if (!(backoffMs >= 0 && backoffMs <= TIMER_MS_MAX && backoffMsMax >= 0)) {
       throw new LeatError(
         "invalid_argument",
-        `backoffMs and backoffMsMax are milliseconds from 0 to ${TIMER_MS_MAX}, not ${backoffMs} and ` +
-          `${backoffMsMax}`,
+        `backoffMs is a number of milliseconds from 0 to ${TIMER_MS_MAX}, not ${backoffMs}; and ` +
+          `backoffMsMax is one of at least 0, not ${backoffMsMax}`,
       );
     }
   }
@@ -89,7 +89,8 @@ export class Retries {
 
   async #wait(failures: number, { details }: LeatError, signal: AbortSignal): Promise<void> {
     const { backoffMs, backoffMsMax } = this.#options;
-    const backoff = this.#timing.random() * Math.min(backoffMs * 2 ** (failures - 1), backoffMsMax);
+    const doubled = backoffMs * 2 ** (failures - 1);
+    const backoff = this.#timing.random() * Math.min(doubled, backoffMsMax, TIMER_MS_MAX);
     const requested = details?.retryAfterMs;
     const waitMin = typeof requested === "number" ? Math.min(requested, RETRY_AFTER_MS_MAX) : 0;
     try {

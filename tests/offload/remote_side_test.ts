@@ -37,6 +37,16 @@ async function batchingSide() {
   return { side, feed: feed!, time };
 }
 
+/** A reader of a pipeline of which workers run all operators. */
+function plainSide(): RemoteSide {
+  return new RemoteSide([0], {
+    host: { nowMs: () => 0, sleep: () => new Promise(() => {}) },
+    open: () => () => {},
+    timeoutMs: 1_000,
+    report: () => ({}),
+  });
+}
+
 function push(feed: Feed, index: number): void {
   const element = new Payload(encodeMessage(index));
   feed.push({ kind: "element", element, place: { sequence: 0, split: 0, index } });
@@ -72,4 +82,16 @@ Deno.test("RemoteSide limits the wait for an element only once it is asked for a
   await until(() => time.timeLimits === 1);
   side.dispose();
   await asked.catch(() => {});
+});
+
+Deno.test("RemoteSide forgets what is buffered when it is disposed, and ends a pending next()", async () => {
+  const { side, feed } = await batchingSide();
+  for (const index of [0, 1, 2]) push(feed, index);
+  assert(feed.bytes > 0);
+  side.dispose();
+  assertEquals([feed.length, feed.bytes], [0, 0]);
+  const waiting = plainSide();
+  const pending = waiting.next();
+  waiting.dispose();
+  assertEquals(await pending, END);
 });

@@ -146,3 +146,19 @@ Deno.test("requireSecretsOutside refuses another name of a file in a secret's fo
   const check = () => requireSecretsOutside({ dataRoots: [`${path}/data`] }, [secret]);
   assertStringIncludes(await refusalOf(check), "data/hard");
 });
+
+Deno.test("requireSecretsOutside without a secret identifies no file of a root", async () => {
+  await using folder = await TempFolder.make(FILES);
+  const { stat } = Deno;
+  const identified: string[] = [];
+  Deno.stat = (path) => {
+    identified.push(String(path));
+    return stat(path);
+  };
+  try {
+    await requireSecretsOutside({ dataRoots: [`${folder.path}/secrets`] }, []);
+  } finally {
+    Deno.stat = stat;
+  }
+  assertEquals(identified.filter((path) => path.endsWith("token")), []);
+});

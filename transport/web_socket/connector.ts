@@ -34,6 +34,9 @@ const FINAL_REFUSALS: ReadonlySet<LeatErrorCode> = new Set([
   "failed_precondition",
 ]);
 
+/** The `reason` in the details of an error: the address of a service is that of another node. */
+export const NO_DISPATCHER = "no_dispatcher";
+
 /** Without a token, any node that answers is trusted. */
 const NOTHING_PROVED: Credential = { target: "service", identity: ANYONE };
 
@@ -217,7 +220,7 @@ function notUpgraded(node: string, target: Target, cause: UpgradeRefused): LeatE
         "failed_precondition",
         `${node} is a node of Leat, but no dispatcher: a worker may listen there; give the ` +
           "dispatcher's address",
-        { cause },
+        { cause, details: { reason: NO_DISPATCHER } },
       );
     case 503:
       return unreachable(node, "it has too many connections", cause);

@@ -1,5 +1,4 @@
 /** Restricts a process with Landlock (landlock(7)) to named files. The kernel also checks links. */
-import { dirname } from "node:path";
 import type { KernelCalls } from "./kernel_calls.ts";
 
 /** The files and the network that a process may access. */
@@ -67,7 +66,10 @@ export function restrictFiles(kernel: KernelCalls, granted: Access): number {
   for (const file of kernel.mappedFiles()) {
     allow(file, READ | EXECUTE);
     // Libraries that are loaded later are next to those already loaded.
-    if (/\.so(\.|$)/.test(file)) allow(dirname(file), READ | EXECUTE);
+    if (/\.so(\.|$)/.test(file)) {
+      // Without dirname(), because any module of node makes each launch slower.
+      allow(file.slice(0, file.lastIndexOf("/") + 1), READ | EXECUTE);
+    }
   }
   kernel.restrictSelf(ruleset);
   return version;

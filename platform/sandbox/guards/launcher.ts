@@ -4,7 +4,6 @@
  * written and then follows its links, but Landlock checks the target. A filter of system calls denies
  * what Landlock does not cover, such as signals and changes of files' modes.
  */
-import { homedir } from "node:os";
 import { callFilter, type ExecPassword } from "./call_filter.ts";
 import { KernelCalls } from "./kernel_calls.ts";
 import type { KernelGuards } from "./kernel_guards.ts";
@@ -36,14 +35,20 @@ function cachedByDeno(folder: string): string[] {
 }
 
 /** Deno's cache folder, found as Deno finds it; undefined if this user has no home folder. */
-function denoDir(): string | undefined {
+async function denoDir(): Promise<string | undefined> {
   const explicit = Deno.env.get("DENO_DIR");
   if (explicit) return explicit;
   const cache = Deno.env.get("XDG_CACHE_HOME");
   if (cache) return `${cache}/deno`;
-  // Without HOME, from the system's list of users.
-  const home: string | null = homedir();
+  const home = Deno.env.get("HOME") || await listedHome();
   return home === null ? undefined : `${home}/.cache/deno`;
+}
+
+/** This user's home folder in the system's list of users, or null. */
+async function listedHome(): Promise<string | null> {
+  // Imported only here, because any module of node makes each launch slower.
+  const { homedir } = await import("node:os");
+  return homedir();
 }
 
 if (import.meta.main) {
@@ -54,7 +59,7 @@ if (import.meta.main) {
   if (launch.fileBytesMax !== undefined) kernel.limitFileSize(launch.fileBytesMax);
   kernel.disableCoreFiles();
   kernel.setNoNewPrivileges();
-  const cache = denoDir();
+  const cache = await denoDir();
   const cached = cache === undefined ? [] : cachedByDeno(cache);
   const readable = [...launch.readable, ...cached];
   const landlock = restrictFiles(kernel, { ...launch, readable });

@@ -3,10 +3,12 @@ import type { Link } from "../../../actors/runtime/link.ts";
 import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import type { ChildEnd } from "../../../platform/process/child_process.ts";
+import { PythonCalls } from "../../../platform/python/python_calls.ts";
+import type { PythonBatch } from "../../../platform/python/python_pool.ts";
 import { type PythonChild, PythonProcess } from "../../../platform/python/python_process.ts";
 import { Edge, type EdgeMethods } from "../../../platform/sandbox/edge.ts";
 import { inlinePair } from "../../../transport/inline.ts";
-import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 
 const NEAR = { node: "worker", incarnation: "aa" };
 const FAR = { node: "python", incarnation: "bb" };
@@ -30,6 +32,18 @@ function processOf(call: EdgeMethods[string]) {
   const end = () => ended.resolve({ code: 137, signal: "SIGKILL", stderrTail: "" });
   const process = new PythonProcess("python3", {}, child);
   return { process, link, far, killed: killed.promise, end };
+}
+
+/** A process that never answers. */
+function silentChild(kill: () => void = () => {}): PythonChild {
+  return {
+    link: new Promise<Link>(() => {}),
+    local: NEAR,
+    ended: new Promise(() => {}),
+    kill,
+    ref: () => {},
+    unref: () => {},
+  };
 }
 
 Deno.test("PythonProcess is not alive once it was killed, and answers no call of before", async () => {
@@ -75,19 +89,30 @@ Deno.test("PythonProcess says that the disk of the slot files is full, not how i
 
 Deno.test("PythonProcess that does not start in time is ended, and frees its callers", async () => {
   const killed = Promise.withResolvers<void>();
-  const child: PythonChild = {
-    link: new Promise<Link>(() => {}),
-    local: NEAR,
-    ended: new Promise(() => {}),
-    kill: () => killed.resolve(),
-    ref: () => {},
-    unref: () => {},
-  };
+  const child = silentChild(killed.resolve);
   const process = new PythonProcess("python3", {}, child, 1);
   const { code, message } = await assertRejects(() => process.call(BATCH), LeatError) as LeatError;
   await killed.promise;
-  assertEquals([code, process.isAlive], ["deadline_exceeded", false]);
+  assertEquals([code, process.isAlive], ["failed_precondition", false]);
   assertStringIncludes(message, "python3 has not started within 0.001 s");
+});
+
+Deno.test("PythonCalls does not repeat calls whose interpreter does not start in time", async () => {
+  let starts = 0;
+  const run = (batch: PythonBatch) => {
+    starts++;
+    return new PythonProcess("python3", {}, silentChild(), 1).call(batch);
+  };
+  const calls = new PythonCalls({ run, close: () => {} });
+  const count = 4 * navigator.hardwareConcurrency;
+  const codes = await Promise.all(
+    Array.from(
+      { length: count },
+      () => calls.call(BATCH, [], 0).catch((error: LeatError) => error.code),
+    ),
+  );
+  assertEquals(new Set(codes), new Set(["failed_precondition"]));
+  assert(starts < count, `${starts} starts for ${count} calls`);
 });
 
 Deno.test("PythonProcess names the remedy for what its interpreter lacks", async () => {

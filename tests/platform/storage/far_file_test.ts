@@ -566,12 +566,21 @@ Deno.test({
   },
 });
 
+Deno.test("waits between attempts without a limit are no longer than a timer can be", async () => {
+  await using server = new RangeServer(noise(10));
+  server.fault = (_, number) => number < 4 ? new Response("busy", { status: 503 }) : undefined;
+  const waits = new Waits();
+  const requests = { backoffMs: 2 ** 30, backoffMsMax: Infinity };
+  (await filesOf(requests, waits).open(`${server.origin}/file`)).close();
+  assertEquals(waits.ms, [2 ** 30, 2 ** 31 - 1, 2 ** 31 - 1]);
+});
+
 Deno.test("requests accept only valid numbers", async () => {
   const wrong = [
     ...[{ attemptsMax: 0 }, { attemptsMax: 1.5 }, { timeoutMs: 0 }, { backoffMs: -1 }],
     // Timers would fire at once.
     ...[{ timeoutMs: 2 ** 31 }, { timeoutMs: Infinity }],
-    ...[{ backoffMs: 2 ** 31 }, { backoffMsMax: Infinity }],
+    ...[{ backoffMs: 2 ** 31 }, { backoffMs: NaN }, { backoffMsMax: -1 }, { backoffMsMax: NaN }],
   ];
   for (const requests of wrong) {
     // deno-lint-ignore require-await -- what throws is to reject

@@ -82,6 +82,11 @@ Deno.test("the thread of a node does not process the modules of other roles", as
   assert(modules.length <= 78, `a node's thread looks through ${modules.length} modules`);
 });
 
+Deno.test("the launcher of a confined process loads only Leat's own modules", async () => {
+  const modules = await loadedBy("platform/sandbox/guards/launcher.ts");
+  assertEquals(modules.filter((specifier) => !specifier.startsWith("file:")), []);
+});
+
 Deno.test("a trainer's thread loads neither dispatcher nor worker", async () => {
   const modules = await loadedBy("mod.ts");
   const serving = /\/actors\/(dispatcher|worker)\/(dispatcher|state|worker|task)\.ts$/;

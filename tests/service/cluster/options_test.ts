@@ -268,6 +268,33 @@ testInline("impossible requests to a cluster are refused", async (start) => {
   assertEquals((await Array.fromAsync(numbers)).length, 10);
 });
 
+Deno.test("LocalCluster.start refuses times of storage that are too long for a timer", async () => {
+  const long = 2 ** 31;
+  const refused: readonly [LocalClusterOptions, string][] = [
+    [{ storageLatencyMs: long }, "storageLatencyMs"],
+    [{ storage: { requests: { timeoutMs: long } } }, "storage.requests: timeoutMs"],
+    [{ storage: { requests: { backoffMs: long } } }, "storage.requests: backoffMs"],
+    [{ storage: { requests: { backoffMsMax: NaN } } }, "storage.requests: backoffMsMax"],
+  ];
+  for (const [options, name] of refused) {
+    const start = async () => {
+      await using _cluster = await LocalCluster.start({ workers: 0, ...options });
+    };
+    const { code } = await assertRejects(start, LeatError, name);
+    assertEquals(code, "invalid_argument");
+  }
+});
+
+testInline(
+  "a job runs on workers whose storage waits between attempts without a limit",
+  async (start) => {
+    const requests = { backoffMsMax: Infinity };
+    await using cluster = await start({ workers: 1, storage: { requests } });
+    const numbers = Dataset.range(3).distribute({ service: cluster });
+    assertEquals((await Array.fromAsync(numbers)).length, 3);
+  },
+);
+
 Deno.test("servers refuse invalid options by name", async () => {
   const dispatcher = "ws://127.0.0.1:1";
   const refused: readonly [() => Promise<{ close(): Promise<void> }>, string][] = [

@@ -9,6 +9,7 @@ import {
   type WebSocketServer,
   type WebSocketServerOptions,
 } from "../../../transport/web_socket.ts";
+import { NO_DISPATCHER } from "../../../transport/web_socket/connector.ts";
 import { serveWebSocket } from "../../../transport/web_socket/server.ts";
 import { Challenges } from "../../../transport/web_socket/tokens/authenticator.ts";
 import {
@@ -247,6 +248,7 @@ Deno.test("a node is dialled by its own name, and a service by any", async () =>
   (await other.connect(`ws://localhost:${service.server.port}`, DIALLER)).close();
   const noService = await rejection(other.connect(address, DIALLER), "failed_precondition");
   assertStringIncludes(noService.message, "no dispatcher");
+  assertEquals(noService.details, { reason: NO_DISPATCHER });
 });
 
 Deno.test("Authenticator.admit tells only who has just proved a token that another node is meant", async () => {
