@@ -59,10 +59,10 @@ Deno.test("PythonCalls does not repeat calls of which each would fail alike, as 
   const calls = new PythonCalls(pool);
   const codes = await Promise.all(
     Array.from(
-      { length: 16 },
+      { length: CALLS },
       (_, x) => calls.call(CALLEE, [x], 0).catch((error: LeatError) => error.code),
     ),
   );
   assertEquals(new Set(codes), new Set(["failed_precondition"]));
-  assert(requests < 16, `${requests} requests`);
+  assert(requests < CALLS, `${requests} requests`);
 });
