@@ -158,6 +158,18 @@ function ambientNamesIn(fn: UserFunction): readonly string[] {
   });
 }
 
+/**
+ * Whether the source of a function shows that its results depend on its arguments alone: it uses no
+ * clock and no ambient random source, and keeps no state around it or in its captures.
+ */
+export function dependsOnArguments({ fn, captures = {} }: BoundFunction): boolean {
+  const holdsState = Object.values(captures).some((value) => Object(value) === value);
+  const source = referenceOf(fn) === undefined ? sourceOf(fn) : undefined;
+  if (holdsState || source === undefined || !hasSource(source)) return false;
+  const { freeNames, placeBound, ambientNames } = analyzeFunction(source);
+  return freeNames.length + placeBound.length + ambientNames.length === 0;
+}
+
 /** @param where the capture that holds the function, or `""`. */
 function serializeAlone(fn: unknown, where: string, arity?: number): WireFunction {
   if (!isUserFunction(fn)) {
