@@ -24,10 +24,10 @@ import { type RuleName, type Rules, rulesOf } from "./optimizer/options.ts";
 import { Pacer } from "./iterators/pacer.ts";
 import { Pause } from "./checkpoint/pause.ts";
 import {
+  decisiveSources,
   instancesOf,
   measuredOf,
   type OperatorInstance,
-  sourceIndexesOf,
   statsOf,
 } from "./operator_instances.ts";
 import { SplitProgress, SplitReader, type SplitSource } from "./sharding/splits.ts";
@@ -443,8 +443,8 @@ export class IteratorContext {
 
   /**
    * Whether the last repetition saw the whole input: false if other tasks were assigned splits of a
-   * source below, or other consumers got elements. A repetition that opened no source, because a cache
-   * gave its elements, saw the same as every later one will.
+   * source below, or other consumers got elements. A repetition of what a cache gives saw the same as
+   * every later one will, unless the cache has elements and an operator after it may vary.
    *
    * @param sharedReads What `sharedReads` was when the repetition began.
    */
@@ -452,12 +452,8 @@ export class IteratorContext {
     if (this.#iteration.sharedReads > sharedReads) return false;
     if (this.#splits === undefined) return true;
     const { readers } = this.#splits;
-    const ofRepetition = sourceIndexesOf(this.#instance).map((index) => {
+    for (const index of decisiveSources(this.#instance)) {
       const reader = readers[index];
-      readers[index] = undefined;
-      return reader;
-    });
-    for (const reader of ofRepetition) {
       if (reader !== undefined && !(await reader.sawWholeTable())) return false;
     }
     return true;

@@ -143,6 +143,14 @@ export abstract class DatasetNode {
     return "all";
   }
 
+  /**
+   * The elements that the operator's iterators share as `shared` and give instead of reading the input;
+   * undefined while they read it.
+   */
+  keptIn(_shared: unknown): readonly unknown[] | undefined {
+    return undefined;
+  }
+
   /** Whether it reads only the wanted fields. Its elements then have no others. */
   get readsFields(): boolean {
     return false;

@@ -3,7 +3,7 @@ import type { Knob } from "./autotune/knob.ts";
 import type { Measured } from "./autotune/measured_model.ts";
 import type { Tuner } from "./autotune/tuner.ts";
 import type { Changeable, DatasetNode } from "./node.ts";
-import { OptionsNode } from "./operators/options.ts";
+import { mayVary, OptionsNode } from "./operators/options.ts";
 import { isReplicated, isSplittable, replicatedInputOf } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
 
@@ -136,8 +136,21 @@ function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | 
   return isAligned && among !== undefined ? { count: 0, isAligned } : undefined;
 }
 
-/** The source numbers of an instance and all instances below it. */
-export function sourceIndexesOf(instance: OperatorInstance): number[] {
-  if (instance.sourceIndex !== undefined) return [instance.sourceIndex];
-  return instance.inputs.flatMap(sourceIndexesOf);
+/**
+ * The numbers of the sources on which it depends whether later repetitions of an instance give the
+ * same. Not those below a full cache, unless its elements can pass an operator that may vary.
+ */
+export function decisiveSources(
+  instance: OperatorInstance,
+  varies = variesAfterCaches(instance),
+): number[] {
+  const { node, inputs, shared, sourceIndex } = instance;
+  const kept = node.keptIn(shared);
+  if (kept !== undefined && (kept.length === 0 || !varies)) return [];
+  if (sourceIndex !== undefined) return [sourceIndex];
+  return inputs.flatMap((input) => decisiveSources(input, varies));
+}
+
+function variesAfterCaches({ node, inputs, shared }: OperatorInstance): boolean {
+  return node.keptIn(shared) === undefined && (mayVary(node) || inputs.some(variesAfterCaches));
 }

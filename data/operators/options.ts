@@ -109,7 +109,18 @@ export function withDrawnSeed(node: DatasetNode, seed: bigint | undefined): Data
 /** Whether the elements of a graph may depend on the seed of its pipeline. */
 export function mayDraw(node: DatasetNode): boolean {
   return node.drawsNumbers || node.inputs.some(mayDraw) ||
-    Object.values(node.attributes).some((value) => value instanceof NodeFunction && value.mayDraw);
+    functionsOf(node).some((fn) => fn.mayDraw);
+}
+
+/** Whether an operator may give other elements, or another order, when it gets the same ones again. */
+export function mayVary(node: DatasetNode): boolean {
+  const { seed, deterministic } = node.attributes;
+  return node.drawsNumbers || seed !== undefined || deterministic === false ||
+    functionsOf(node).some((fn) => fn.mayVary);
+}
+
+function functionsOf(node: DatasetNode): NodeFunction[] {
+  return Object.values(node.attributes).filter((value) => value instanceof NodeFunction);
 }
 
 /** Whether operators keep the order unless they say otherwise. */

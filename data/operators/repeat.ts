@@ -145,11 +145,13 @@ class RepeatIterator extends ElementIterator implements Stepping {
   /**
    * A repetition without any element ends an endless `repeat()`, or one of an empty input would never
    * return. The exception is a task that was assigned no part of the data, but may be assigned one in
-   * a later repetition.
+   * a later repetition, or may give elements of a cached part then. Between repetitions it yields,
+   * because nothing else may make it wait.
    */
   async #afterNothing(): Promise<unknown> {
     this.#ended = await this.#context.sawWholeInput(this.#sharedReads);
     this.#repetition++;
+    if (!this.#ended) await this.#context.pacer.yield();
     return AGAIN;
   }
 

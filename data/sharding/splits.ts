@@ -264,8 +264,8 @@ export class SplitProgress {
   readonly source: SplitSource;
   /** Per source: the repetition that its next iterator reads. */
   readonly repetitions: number[] = [];
-  /** Per source: the reader of its last repetition, until `sawWholeInput()` has asked it. */
-  readonly readers: (SplitReader | undefined)[] = [];
+  /** Per source: the reader of the last repetition that read it. */
+  readonly readers: SplitReader[] = [];
 
   constructor(source: SplitSource) {
     this.source = source;

@@ -27,6 +27,7 @@ import {
   type AnyFunction,
   type BoundFunction,
   type Captures,
+  dependsOnArguments,
   functionText,
   isUserFunction,
   type LoadedFunction,
@@ -124,6 +125,11 @@ export class NodeFunction implements BoundFunction {
     const { fn } = this;
     const hasText = typeof fn === "function" || fn instanceof SourceFunction;
     return !hasText || mayUse(["random", "Dataset"], String(fn), this.#arity);
+  }
+
+  /** Whether a repetition may give other results for the same elements, as far as the source shows. */
+  get mayVary(): boolean {
+    return this.mayDraw || !dependsOnArguments(this);
   }
 
   /**

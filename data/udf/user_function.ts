@@ -126,20 +126,16 @@ export function loadFunction<F extends AnyFunction>(
 ): LoadedFunction<F> | Promise<LoadedFunction<F>> {
   const { fn, captures } = bound;
   if (fn instanceof PythonFunction) return callsPython(fn, captures, host.python);
-  const unloaded = captures === undefined
-    ? []
-    : unloadedOf.getOrInsertComputed(captures, unloadedIn);
+  const walked = captures && (walkOfReceived.get(captures) ?? walk(captures));
+  const unloaded = walked === undefined ? [] : unloadedIn(walked);
   if (typeof fn === "function" && unloaded.length === 0) return bound as LoadedFunction<F>;
-  if (fn instanceof ModuleFunction || unloaded.some(({ fn }) => fn instanceof ModuleFunction)) {
-    return loadModules(fn, captures, unloaded, host);
+  if (fn instanceof ModuleFunction || unloaded.some((fn) => fn instanceof ModuleFunction)) {
+    return loadModules(fn, walked, unloaded, host);
   }
   const loaded = (fn instanceof SourceFunction ? fn.load(host) : fn) as F;
-  if (captures === undefined) return { fn: loaded };
-  let tree: unknown = captures;
-  for (const { path, fn } of unloaded) {
-    tree = replaceAt(tree, path, (fn as SourceFunction).load(host));
-  }
-  return { fn: loaded, captures: tree as Captures };
+  if (walked === undefined) return { fn: loaded };
+  const callable = new Map(unloaded.map((fn) => [fn, (fn as SourceFunction).load(host)]));
+  return { fn: loaded, captures: withLoaded(walked, callable) };
 }
 
 /**
@@ -148,7 +144,7 @@ export function loadFunction<F extends AnyFunction>(
  * bound functions are not examined.
  */
 export function ambientNamesOf({ fn, captures = {} }: BoundFunction): string[] {
-  const captured = functionsIn(captures).flatMap(({ fn }) => ambientNamesIn(fn));
+  const captured = walk(captures).functions.flatMap(({ fn }) => ambientNamesIn(fn));
   return [...new Set([...ambientNamesIn(fn), ...captured])];
 }
 
@@ -160,6 +156,18 @@ function ambientNamesIn(fn: UserFunction): readonly string[] {
     const source = sourceOf(fn);
     return hasSource(source) ? analyzeFunction(source).ambientNames : [];
   });
+}
+
+/**
+ * Whether the source of a function shows that its results depend on its arguments alone: it uses no
+ * clock and no ambient random source, and keeps no state around it or in its captures.
+ */
+export function dependsOnArguments({ fn, captures = {} }: BoundFunction): boolean {
+  const holdsState = Object.values(captures).some((value) => Object(value) === value);
+  const source = referenceOf(fn) === undefined ? sourceOf(fn) : undefined;
+  if (holdsState || source === undefined || !hasSource(source)) return false;
+  const { freeNames, placeBound, ambientNames } = analyzeFunction(source);
+  return freeNames.length + placeBound.length + ambientNames.length === 0;
 }
 
 /** @param where the capture that holds the function, or `""`. */
@@ -302,7 +310,9 @@ function deserializeCaptures(wire: unknown): Captures {
     }
     values = replaceAt(values, entry.path, deserializeAlone(entry.fn));
   }
-  return values as Captures;
+  const captures = values as Captures;
+  walkOfReceived.set(captures, walk(captures));
+  return captures;
 }
 
 /** A copy of `tree` with `value` at `path`, which must exist. */
@@ -318,48 +328,92 @@ function replaceAt(tree: unknown, path: readonly unknown[], value: unknown): unk
   throw malformed(`its captures have nothing at ${JSON.stringify(path)}`);
 }
 
-/** A reference or received function that has to be loaded, and its path in the captures. */
-interface Unloaded {
-  readonly path: Path;
-  readonly fn: ModuleFunction | SourceFunction;
+/** A reference or received function, which has to be loaded. */
+type Unloaded = ModuleFunction | SourceFunction;
+
+/** An array or plain object among captures. */
+type Structure = Record<string, unknown>;
+
+/** What captures are made of. Structure may have cycles. */
+interface Walk {
+  readonly captures: Captures;
+  /** Every function and reference, once for each place. */
+  readonly functions: readonly Found[];
+  /** By each array and plain object: those in which it is. */
+  readonly holders: ReadonlyMap<Structure, readonly Structure[]>;
 }
 
-/** By captures, which never change: each iterator that opens loads its functions. */
-const unloadedOf = new WeakMap<Captures, readonly Unloaded[]>();
+interface Found {
+  readonly fn: UserFunction;
+  readonly path: Path;
+  readonly holder: Structure;
+}
+
+/**
+ * Of received captures: each iterator that opens loads their functions. A program may change its own
+ * captures between two iterators.
+ */
+const walkOfReceived = new WeakMap<Captures, Walk>();
+
+function isStructure(value: unknown): value is Structure {
+  return Array.isArray(value) || isPlainObject(value);
+}
+
+function walk(captures: Captures): Walk {
+  const functions: Found[] = [];
+  const holders = new Map<Structure, Structure[]>([[captures, []]]);
+  const queue: { holder: Structure; path: Path }[] = [{ holder: captures, path: [] }];
+  for (const { holder, path } of queue) {
+    for (const [key, value] of Object.entries(holder)) {
+      const isFunction = isUserFunction(value);
+      if (!isFunction && !isStructure(value)) continue;
+      const inHolder = [...path, Array.isArray(holder) ? Number(key) : key];
+      if (isFunction) functions.push({ fn: value, path: inHolder, holder });
+      else if (holders.has(value)) holders.get(value)!.push(holder);
+      else {
+        holders.set(value, [holder]);
+        queue.push({ holder: value, path: inHolder });
+      }
+    }
+  }
+  return { captures, functions, holders };
+}
 
 /** Every function among the captures that has to be loaded first. */
-function unloadedIn(captures: Captures): Unloaded[] {
-  return functionsIn(captures).flatMap(({ path, fn }) => {
+function unloadedIn({ functions }: Walk): Unloaded[] {
+  return functions.flatMap(({ path, fn }) => {
     if (fn instanceof PythonFunction) throw pythonCaptured(pathText(path));
-    return typeof fn === "function" ? [] : [{ path, fn }];
+    return typeof fn === "function" ? [] : [fn];
   });
 }
 
-/** Every function and reference among the captures, with its path. */
-function functionsIn(captures: Captures): { path: Path; fn: UserFunction }[] {
-  const found: { path: Path; fn: UserFunction }[] = [];
-  /** Structure that is being walked, or has no function: of data with cycles not each path is tried. */
-  const passed = new Set<unknown>();
-  const visit = (value: unknown, path: Path): void => {
-    if (isUserFunction(value)) {
-      found.push({ path, fn: value });
-    } else if (path.length < TREE_DEPTH_MAX && (Array.isArray(value) || isPlainObject(value))) {
-      if (passed.has(value)) return;
-      passed.add(value);
-      const before = found.length;
-      for (const [key, item] of Object.entries(value)) {
-        visit(item, [...path, Array.isArray(value) ? Number(key) : key]);
-      }
-      if (found.length > before) passed.delete(value);
+/**
+ * The captures with loaded functions. Copies what leads to one of these, with its cycles; the rest
+ * stays as it is.
+ */
+function withLoaded(
+  { captures, functions, holders }: Walk,
+  loaded: ReadonlyMap<unknown, unknown>,
+): Captures {
+  const leading = new Set(functions.flatMap(({ fn, holder }) => loaded.has(fn) ? [holder] : []));
+  for (const structure of leading) holders.get(structure)!.forEach((holder) => leading.add(holder));
+  const replaced = new Map<unknown, unknown>(loaded);
+  const copies = [...leading].map((structure) => {
+    const copy = (Array.isArray(structure) ? [...structure] : { ...structure }) as Structure;
+    replaced.set(structure, copy);
+    return copy;
+  });
+  for (const copy of copies) {
+    for (const [key, value] of Object.entries(copy)) {
+      if (replaced.has(value)) copy[key] = replaced.get(value);
     }
-  };
-  visit(captures, []);
-  return found;
+  }
+  return (replaced.get(captures) ?? captures) as Captures;
 }
 
 async function loadModules<F extends AnyFunction>(
   fn: UserFunction<F>,
-  captures: Captures | undefined,
+  walked: Walk | undefined,
   unloaded: readonly Unloaded[],
   host: ModuleHost,
 ): Promise<LoadedFunction<F>> {
@@ -368,10 +422,10 @@ async function loadModules<F extends AnyFunction>(
     return fn instanceof SourceFunction ? fn.load(host) : fn;
   };
   const loaded = await callable(fn) as F;
-  if (captures === undefined) return { fn: loaded };
-  let tree: unknown = captures;
-  for (const { path, fn } of unloaded) tree = replaceAt(tree, path, await callable(fn));
-  return { fn: loaded, captures: tree as Captures };
+  if (walked === undefined) return { fn: loaded };
+  const functions = new Map<Unloaded, unknown>();
+  for (const fn of unloaded) functions.set(fn, await callable(fn));
+  return { fn: loaded, captures: withLoaded(walked, functions) };
 }
 
 function pathText(path: Path): string {

@@ -61,6 +61,10 @@ export class CacheNode extends SameElementsNode {
     return this.path === undefined ? "nothing" : own;
   }
 
+  override keptIn(shared: unknown): readonly unknown[] | undefined {
+    return shared instanceof Store ? shared.elements : undefined;
+  }
+
   override get attributes(): Attributes {
     return { path: this.path };
   }

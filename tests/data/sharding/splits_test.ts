@@ -235,6 +235,13 @@ Deno.test("repeat ends where the whole table is empty, or all of it gave nothing
   assertEquals(await run(filtered, provider.source()), []);
 });
 
+/** The splits of a task that gets the first of two, in its first repetition. */
+function firstOfTwo(): SplitSource {
+  const provider = new Provider([[{ start: 0, stop: 4 }, { start: 4, stop: 8 }]]);
+  let isAssigned = false;
+  return provider.source(() => !isAssigned && (isAssigned = true));
+}
+
 /** Fails when a task asks too often whether it saw the whole table, which it would do for ever. */
 function patient(source: SplitSource): SplitSource {
   let asked = 0;
@@ -252,12 +259,58 @@ Deno.test("repeat ends for a task whose cache gives nothing", async () => {
     const late = patient(provider.source((repetition) => repetition > 0));
     assertEquals(await run(dataset.repeat(), late, 3), []);
   }
-  const provider = new Provider([[{ start: 0, stop: 4 }, { start: 4, stop: 8 }]]);
-  const assigned: number[] = [];
-  const first = (repetition: number) =>
-    !assigned.includes(repetition) && assigned.push(repetition) > 0;
-  const filtered = cached.filter((x) => x >= 4).repeat();
-  assertEquals(await run(filtered, patient(provider.source(first)), 3), []);
+  const pure = [
+    cached.filter((x) => x >= 4),
+    cached.filter((x, { least }) => x >= least, { captures: { least: 4 } }),
+    cached.skip(4),
+  ];
+  for (const dataset of pure) {
+    assertEquals(await run(dataset.repeat(), patient(firstOfTwo()), 3), []);
+  }
+});
+
+Deno.test("repeat goes on for a task whose cache has elements that a later repetition may give", async () => {
+  const cached = Dataset.range(8).cache();
+  let calls = 0;
+  const state = { calls: 0 };
+  const varying = [
+    cached.filter((_, { random }) => random.next() < 0.1).withOptions({ seed: 1 }),
+    cached.filter(() => calls++ % 10 === 9),
+    cached.filter((_, { state }) => state.calls++ % 10 === 9, { captures: { state } }),
+    Dataset.zip([cached, Dataset.random({ seed: 1, rerandomizeEachIteration: true })]).filter((
+      [_, drawn],
+    ) => drawn % 10 === 0),
+    cached.shuffle(8, { seed: 1 }).take(1).filter((x, { last }) => x === last, {
+      captures: { last: 3 },
+    }),
+  ];
+  for (const [i, dataset] of varying.entries()) {
+    const elements = await run(dataset.repeat(), firstOfTwo(), 3);
+    assertEquals(elements.length, 3, `dataset ${i}`);
+  }
+  const all = new Provider([[{ start: 0, stop: 8 }]]).source();
+  assertEquals(await run(cached.filter(() => calls++ < 0).repeat(), all), []);
+});
+
+class StoppedClock extends DenoHost {
+  yields = 0;
+  override nowMs = () => 0;
+
+  override async yield(): Promise<void> {
+    this.yields++;
+    await super.yield();
+  }
+}
+
+Deno.test("repeat yields after each repetition without an element", async () => {
+  const host = new StoppedClock();
+  let calls = 0;
+  const dataset = Dataset.range(8).cache().filter(() => {
+    if (calls++ > 4 * (host.yields + 1)) throw new Error("a repetition has not yielded");
+    return calls === 40;
+  }).repeat();
+  await using iterator = openIterator(dataset.node, { host, splits: firstOfTwo() });
+  assertEquals((await iterator.next()).value, 3);
 });
 
 Deno.test("repeat ends where a repetition reads nothing of a stream that others read before", async () => {

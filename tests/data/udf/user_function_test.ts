@@ -258,22 +258,60 @@ Deno.test("loadFunction is synchronous, and returns the closure itself, if nothi
   assertStrictEquals(loaded.captures, captures);
 });
 
-Deno.test("loadFunction walks captures once, and loads a function at each place that has it", async () => {
+Deno.test("loadFunction walks received captures once", async () => {
   let walks = 0;
   const words = new Proxy({ a: 1 }, {
     ownKeys: (target) => (walks++, Reflect.ownKeys(target)),
   });
-  const shared = { twice: udf(FIXTURE, "double") };
-  const bound = {
-    fn: (x: number, { once, again }: Record<string, { twice: (x: number) => number }>) =>
-      again!.twice(once!.twice(x)),
-    captures: { words, once: shared, again: shared },
-  };
+  const bound = deserializeFunction({
+    source: "(x, { twice }) => twice(x)",
+    captures: {
+      values: { words, twice: null },
+      functions: [{ path: ["twice"], fn: { module: FIXTURE, name: "double" } }],
+    },
+  });
   for (let i = 0; i < 3; i++) {
     const { fn, captures } = await loadFunction(bound, importer);
-    assertEquals(fn(1, captures as never), 4);
+    assertEquals(fn(1, captures as never), 2);
   }
   assertEquals(walks, 1);
+});
+
+Deno.test("loadFunction loads what captures hold at the time", async () => {
+  const captures: Record<string, unknown> = {};
+  for (
+    const [f, result] of [[(x: number) => x, 3], [udf(FIXTURE, "double"), 6], [
+      udf(FIXTURE, "default"),
+      9,
+    ]]
+  ) {
+    captures.f = f;
+    const loaded = await loadFunction({ fn: () => {}, captures }, importer);
+    assertEquals((loaded.captures!.f as (x: number) => number)(3), result);
+  }
+});
+
+interface TreeNode {
+  readonly parent?: TreeNode;
+  readonly children: TreeNode[];
+  readonly count: number[];
+  readonly score?: UserFunction<(x: number) => number>;
+}
+
+Deno.test("loadFunction loads a function at each place that has it, and keeps cycles and other data", async () => {
+  const count = [0];
+  const root: TreeNode = { children: [], count, score: udf(FIXTURE, "double") };
+  const leaf: TreeNode = { parent: root, children: [], count };
+  root.children.push(leaf);
+  const fn = () => {};
+  const { captures } = await loadFunction({ fn, captures: { root, leaf, list: [leaf] } }, importer);
+  const loaded = captures as unknown as { root: TreeNode; leaf: TreeNode; list: TreeNode[] };
+  assertStrictEquals(loaded.leaf.parent, loaded.root);
+  assertStrictEquals(loaded.root.children[0], loaded.leaf);
+  assertStrictEquals(loaded.list[0], loaded.leaf);
+  assertEquals((loaded.leaf.parent!.score as (x: number) => number)(3), 6);
+  assertStrictEquals(loaded.leaf.count, count);
+  assert(typeof root.score !== "function" && leaf.parent === root, "the own ones are unchanged");
 });
 
 Deno.test("deserializeFunction analyses received source before evaluating it", () => {
