@@ -76,6 +76,22 @@ imageTest(
   },
 );
 
+imageTest(
+  "decoding to a batch gives what decoding and copying gives, odd sizes included",
+  async () => {
+    const files = await jpegs(23);
+    const odd = await new Images().encode(Tensor.zeros("uint8", [HEIGHT + 8, WIDTH, 3]));
+    for (const places of [[0], [4, 5], [3, 12, 13], [8, 9, 10]]) {
+      const mixed = files.map((file, i) => places.includes(i) ? odd : file);
+      for (const calls of [undefined, 1, 4, 16]) {
+        const batches = decoded(mixed, true, calls).batch(4);
+        const copied = batches.withOptions({ optimizations: { mapAndBatchFusion: false } });
+        assertEquals(await outcomes(batches), await outcomes(copied), `${places}, calls: ${calls}`);
+      }
+    }
+  },
+);
+
 imageTest("images inside of objects are decoded to their batch, errors included", async () => {
   const files = await jpegs(23);
   for (const broken of [5, 6, 16]) files[broken] = files[broken]!.slice(0, 2_000);
