@@ -67,6 +67,7 @@ export async function requireSecretsOutside(
       }
     }
     for await (const { path, target } of entriesIn(folder, root)) {
+      // `entriesIn` refuses journals by their names, also where there are no secrets.
       if (located.length === 0) continue;
       // A hard link looks like any other file, so files are compared by their ids.
       const id = await fileIdOf(path);

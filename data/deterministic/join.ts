@@ -90,8 +90,8 @@ export class RemainderJoin {
 
   /**
    * The batch that the waiting rows fill, or the error of a row that is dropped because they do not
-   * fit together: the others wait on. Undefined if they fill none. A split can fill a batch and have errors, so
-   * call it until then.
+   * fit together: the others wait on. Undefined if they fill none. A split can fill a batch and have
+   * errors, so call it until then.
    *
    * @throws {ReadingFailure} if operators after the batch run in another process, which failed.
    */
@@ -140,8 +140,8 @@ export class RemainderJoin {
   }
 
   /**
-   * Drops a row that does not fit with the first one, or the first one, if more such rows were dropped
-   * than fit with it: an odd row that waits first must not cost all later ones.
+   * Drops a row that does not fit with the first one, or the first one, if as many such rows were
+   * dropped as fit with it: an odd row that waits first must not cost all later ones.
    */
   #dropMisfit(rows: readonly Row[], fitting: readonly boolean[]): void {
     this.#misfits++;
