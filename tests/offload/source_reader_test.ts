@@ -169,11 +169,22 @@ Deno.test("SourceReader reads a split again after a failure of reading", async (
 });
 
 Deno.test("SourceReader never tells of a split's end because it was disposed", async () => {
-  const reader = readerOfSlowSplits();
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const { promise: bothBegan, resolve: begin } = Promise.withResolvers<void>();
+  let begun = 0;
+  const reader = new SourceReader(() => {
+    const waiting = Dataset.range(3).map(async (x) => {
+      if (++begun === 2) begin();
+      await held;
+      return x;
+    });
+    return openIterator(waiting.node);
+  });
   const reads = [reader.read(0, 0), reader.read(0, 0), reader.read(1, 0)];
   const settled = Promise.allSettled(reads);
-  await new Promise((resolve) => setTimeout(resolve));
+  await bothBegan;
   reader.dispose();
+  release();
   for (const answer of await settled) {
     assert(answer.status === "rejected");
     assertEquals(LeatError.from(answer.reason).code, "cancelled");
