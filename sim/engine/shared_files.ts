@@ -15,6 +15,13 @@ const LATENCY_MS = 0.4;
 interface Making {
   readonly life: Life;
   readonly parts: Uint8Array[];
+  /** When it was begun, in steps of the storage. */
+  readonly begunAt: number;
+}
+
+/** How a file was made. */
+interface Made extends Making {
+  readonly committedAt: number;
 }
 
 /** What may fail. A commit may also fail after it has made the file, as when its answer is lost. */
@@ -35,6 +42,10 @@ export const STORAGE_FAILED = "The simulated storage fails";
 export class SharedFiles {
   readonly #files = new Map<string, Uint8Array>();
   readonly #making = new Map<string, Making>();
+  /** How the files were made, by path, except those of `put()`. */
+  readonly #made = new Map<string, Made>();
+  /** Counts what was begun and committed. */
+  #steps = 0;
   readonly #matchers = new Map<string, RegExp>();
   /** Errors of files that do not exist, by path. */
   readonly #missing = new Map<string, LeatError>();
@@ -52,6 +63,13 @@ export class SharedFiles {
   /** Stores a file without delay. */
   put(path: string, bytes: Uint8Array): void {
     this.#files.set(path, bytes);
+  }
+
+  /** Whether a file was begun after `path` was committed, by a life that has ended. */
+  isLost(name: string, path: string): boolean {
+    const file = this.#made.get(name) ?? this.#making.get(makingOf(name) ?? "");
+    const since = this.#made.get(path)?.committedAt ?? Infinity;
+    return file?.life.alive === false && file.begunAt > since;
   }
 
   /** Returns access to the files for one life of a node. Pending operations end with the life. */
@@ -115,7 +133,7 @@ export class SharedFiles {
     if (this.#making.get(path)?.life.alive === true) {
       throw new LeatError("already_exists", `"${path}" is being written by another process`);
     }
-    const making: Making = { life, parts: [] };
+    const making: Making = { life, parts: [], begunAt: ++this.#steps };
     this.#making.set(path, making);
     let isOpen = true;
     const isThere = () => this.#making.get(path) === making;
@@ -131,6 +149,7 @@ export class SharedFiles {
         this.#mayFail("commit", path);
         isOpen = false;
         this.#files.set(path, joined(making.parts));
+        this.#made.set(path, { ...making, committedAt: ++this.#steps });
         this.#making.delete(path);
         this.#mayFail("committed", path);
       },

@@ -17,10 +17,8 @@ import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { type DatasetIterator, openIterator } from "../../data/dataset_iterator.ts";
-import { Ledger } from "../../data/saved/ledger.ts";
 import { MANIFEST_NAME, readManifest, within } from "../../data/saved/manifest.ts";
 import { saveGraph } from "../../data/saved/save.ts";
-import { PARTIAL_SUFFIX } from "../../platform/storage/new_files.ts";
 import { Violations } from "../checkers/checker.ts";
 import { LoadingChecker, type LoadingPosition } from "../checkers/loading.ts";
 import { SimCluster } from "../engine/cluster.ts";
@@ -469,13 +467,18 @@ class SavingRun {
     }
   }
 
-  /** Waits until the folder holds no file but the dataset's, so none of a dead or replaced writer. */
+  /**
+   * Waits until the folder holds no file but the dataset's, so none of a dead or replaced writer.
+   * What a process began after the dataset was complete stays if it then dies: nobody is left to
+   * remove it.
+   */
   async #expectNoOtherFiles(): Promise<void> {
-    const node = this.cluster.node(LASTING_NODE);
+    const { files } = this.cluster;
+    const isLost = (name: string) => files.isLost(name, within(FOLDER, MANIFEST_NAME));
     let wanted: readonly string[] | undefined;
-    filesOf(node).then((files) => wanted = files);
-    const others = () => this.cluster.files.names.filter((name) => wanted?.includes(name) !== true);
-    takeOverLock(node, others());
+    filesOf(this.cluster.node(LASTING_NODE)).then((files) => wanted = files);
+    const others = () =>
+      files.names.filter((name) => wanted?.includes(name) !== true && !isLost(name));
     try {
       await runUntil(this.cluster, () => others().length === 0, "other files are gone");
     } catch (error) {
@@ -486,16 +489,6 @@ class SavingRun {
       );
     }
   }
-}
-
-/**
- * Takes the lock of the ledger, as the next save does, and gives it back. It may be that of a worker
- * which crashed as it looked at the dataset that another had just completed.
- */
-function takeOverLock({ host }: SimNode, files: readonly string[]): void {
-  const ledger = new Ledger(host, FOLDER);
-  if (!files.includes(ledger.headPath + PARTIAL_SUFFIX)) return;
-  ledger.change(() => Promise.resolve(undefined)).catch(() => {});
 }
 
 /** The files of a complete dataset. */
