@@ -1,22 +1,28 @@
 /** Which remote modules are fetched, and how often a function's module is loaded for it. */
 import { LeatError } from "../../../core/error.ts";
 import { RemoteModules } from "../../../platform/sandbox/modules/remote_modules.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assertEquals } from "../../assert.ts";
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const urlOf = (name: string) => `https://modules.example/${name}.js`;
 
+const messageOf = (error: unknown) => LeatError.from(error).message;
+
 const moduleAt = (url: string) => ({ url, mediaType: "", text: url });
 
-/** Loads modules of which each names the next, and reports failures as late as Deno does. */
-async function load(remote: RemoteModules, names: string, waitMs: number): Promise<string[]> {
+/** Loads modules of which each names the next. Reports a failure after `delay`, as Deno does late. */
+async function load(
+  remote: RemoteModules,
+  names: string,
+  delay: () => Promise<unknown>,
+): Promise<string[]> {
   const texts: string[] = [];
   for (const name of names) {
     await pause(0);
     try {
       texts.push(remote.moduleAt(urlOf(name)).text);
     } catch (error) {
-      await pause(waitMs);
+      await delay();
       throw error;
     }
   }
@@ -32,7 +38,7 @@ Deno.test("RemoteModules fetches the missing modules of several concurrent loads
   const came = await Promise.all(
     chains.map(async (names, i) => {
       await pause(4 * i);
-      return await remote.import(() => load(remote, names, 10));
+      return await remote.import(() => load(remote, names, () => pause(10)));
     }),
   );
   assertEquals(came, chains.map((names) => [...names].map(urlOf)));
@@ -44,17 +50,22 @@ Deno.test("RemoteModules fails only the loads whose modules cannot be fetched", 
     if (url === urlOf("x")) throw new LeatError("not_found", "no such module");
     return moduleAt(url);
   });
-  const broken = remote.import(() => load(remote, "ax", 1));
-  const whole = remote.import(() => load(remote, "abc", 1));
-  // Its first load fails long after the other import has missed x.
-  const late = remote.import(() => load(remote, "ad", 60));
-  const unrelated = new Error("an error of the module itself");
+  const broken = remote.import(() => load(remote, "ax", () => pause(1)));
+  const whole = remote.import(() => load(remote, "abc", () => pause(1)));
+  // These fail at first, long after the first import has missed x.
+  const hasFailed = broken.catch(() => {});
+  const late = remote.import(() => load(remote, "ad", () => hasFailed));
   const own = remote.import(async () => {
-    await pause(60);
-    throw unrelated;
+    await hasFailed;
+    throw new Error("an error of the module itself");
   });
-  assertEquals((await assertRejects(() => broken, LeatError)).message, "no such module");
-  assertEquals(await whole, [..."abc"].map(urlOf));
-  assertEquals(await late, [..."ad"].map(urlOf));
-  assertEquals(await own.catch((error) => error), unrelated);
+  assertEquals(
+    await Promise.all([broken, whole, late, own].map((load) => load.catch(messageOf))),
+    [
+      "no such module",
+      [..."abc"].map(urlOf),
+      [..."ad"].map(urlOf),
+      "an error of the module itself",
+    ],
+  );
 });
