@@ -34,6 +34,8 @@ export interface Manifest {
   readonly compression: Compression | undefined;
   /** The signature of the pipeline that `cache` or `snapshot` stored; `save` has none. */
   readonly pipeline?: string;
+  /** For a distributed save: the service's save that committed it, as in the ledger's head. */
+  readonly owner?: string;
   /** In the order of their elements, shard by shard. */
   readonly chunks: readonly Chunk[];
 }
@@ -76,11 +78,14 @@ export async function readManifest(host: Host, folder: string): Promise<Manifest
   return await readDocument<Manifest>(host, path, FORMAT, remedy, checkManifest);
 }
 
-function checkManifest({ id, compression, pipeline, ...others }: Record<string, unknown>): void {
+function checkManifest(
+  { id, compression, pipeline, owner, ...others }: Record<string, unknown>,
+): void {
   checkId(id);
   checkCompression(compression);
   checkChunks(others);
   if (!["undefined", "string"].includes(typeof pipeline)) throw new Error("unknown pipeline");
+  if (!["undefined", "string"].includes(typeof owner)) throw new Error("unknown owner");
 }
 
 /** Checks the id of a save, which is part of file names. */

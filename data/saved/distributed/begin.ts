@@ -15,8 +15,9 @@ import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
  *
  * Errors: `already_exists` if the folder has a saved dataset, or a single writer (`ElementsWriter`) is
  * active; `failed_precondition` if the save of another dataset is unfinished, or the same service has
- * begun a later save; `aborted` if another owner has begun meanwhile: retry it if the save is still
- * wanted. `overwrite` replaces a saved dataset, and the unfinished save of another one.
+ * finished this save or begun a later one; `aborted` if another owner has begun meanwhile: retry it if
+ * the save is still wanted. `overwrite` replaces a saved dataset, and the unfinished save of another
+ * one.
  */
 export async function begin(
   folder: DistributedFolder,
@@ -37,7 +38,7 @@ export async function begin(
     // Listing takes long. This owner must not replace one that has begun meanwhile.
     if (!isSameOwner(head, before) && head?.joint?.owner !== owner) throw begunMeanwhile(path);
     if (head?.joint !== undefined && isLater(head.joint.owner, owner)) throw begunSince(path);
-    const unfinished = await unfinishedIn(folder, head);
+    const unfinished = await unfinishedIn(folder, head, owner);
     const isSame = unfinished?.joint?.fingerprint === fingerprint &&
       unfinished.joint.digest === joint.digest && unfinished.compression === compression;
     if (unfinished?.joint !== undefined && !isSame && !overwrite) throw otherBegun(path);
@@ -64,6 +65,7 @@ const NOTHING = { entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
 async function unfinishedIn(
   folder: DistributedFolder,
   head: LedgerHead | undefined,
+  owner: string,
 ): Promise<LedgerHead | undefined> {
   const { host, settings: { folder: path, overwrite } } = folder;
   const manifest = await readManifest(host, path);
@@ -71,6 +73,9 @@ async function unfinishedIn(
   // The writer died after it committed the manifest and before it removed the head.
   if (isFinished) await tidy(folder, manifest);
   if (manifest !== undefined && !overwrite) throw savedAlready(path);
+  // A repeated request came after the save was finished, by another worker: it must not begin again.
+  const last = manifest?.owner;
+  if (last !== undefined && (last === owner || isLater(last, owner))) throw begunSince(path);
   // A single writer (`ElementsWriter`) holds the lock of the manifest: then `create()` fails.
   if (head?.joint === undefined) {
     (await host.newFiles.create(within(path, MANIFEST_NAME))).abandon();
@@ -127,7 +132,7 @@ function savedAlready(path: string): LeatError {
 function begunSince(path: string): LeatError {
   return new LeatError(
     "failed_precondition",
-    `distributedSave: a later save of this service writes to ${path}, so this one ends.`,
+    `distributedSave: this service has finished this save to ${path}, or begun a later one: this one ends.`,
   );
 }
 

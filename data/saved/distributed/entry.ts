@@ -129,7 +129,7 @@ async function finish(
       else {
         // Fails while another writer holds the lock, perhaps only to check it: `retryWhileLocked()` retries all.
         const file = await host.newFiles.create(within(settings.folder, MANIFEST_NAME));
-        await tidy(folder, await writeManifest(file, folder, node, last, work.id));
+        await tidy(folder, await writeManifest(file, folder, node, last, work));
       }
       return undefined;
     }));
@@ -140,7 +140,7 @@ async function writeManifest(
   { settings, ledger }: DistributedFolder,
   { elementSpec }: DatasetNode,
   last: LedgerEntry,
-  id: string,
+  { id, owner }: WorkOf<"entry">,
 ): Promise<Manifest> {
   try {
     const entries: LedgerEntry[] = [];
@@ -151,6 +151,7 @@ async function writeManifest(
       id,
       spec: elementSpec ?? specInCommon(specs),
       compression: settings.compression,
+      owner,
       chunks: entries.flatMap(({ chunks }) => chunks),
     };
     await file.append(encodeManifest(manifest));

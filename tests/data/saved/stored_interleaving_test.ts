@@ -233,7 +233,7 @@ const PAIRS: readonly Pair[] = [
   },
   {
     what: "two joint saves over another",
-    before: joint(third, 2),
+    before: joint(third, 1),
     first: joint(one, 2, true),
     second: joint(another, 3, true),
   },

@@ -14,11 +14,16 @@ import { inFolder, namesIn } from "../../../lib/temp_folder.ts";
 
 const OWNER = "cluster/1";
 
-function writerOf(folder: string, dataset: Dataset<unknown>, host: Host = installedHost()) {
+function writerOf(
+  folder: string,
+  dataset: Dataset<unknown>,
+  host: Host = installedHost(),
+  overwrite = false,
+) {
   const chunkBytesMax = 1 << 20;
   const settings = {
     folder,
-    overwrite: false,
+    overwrite,
     fingerprint: dataset.fingerprint(),
     chunkBytesMax,
   };
@@ -336,6 +341,28 @@ Deno.test("an earlier beginning of the same service does not take over a later s
     }
     for (const owner of ["cluster/10", "cluster/11", "other/1"]) {
       assertEquals((await writer.do({ work: "begin", owner }) as Begun).id, begun.id, owner);
+    }
+  });
+});
+
+Deno.test("a beginning that comes after its save was finished begins nothing, though it may overwrite", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(4);
+    const writer = writerOf(folder, dataset, installedHost(), true);
+    const begin = (owner: string) => writer.do({ work: "begin", owner });
+    const begun = await begin("cluster/2") as Begun;
+    const count = begun.table[0]!.length;
+    const all = { ...run(begun, 0, count), owner: "cluster/2" };
+    const whole = { first: 0, count, ...await writer.do(all) as RunReport };
+    await writer.do(entry(begun, 0, [whole], "cluster/2"));
+    const saved = await namesIn(folder);
+    for (const owner of ["cluster/2", "cluster/1"]) {
+      const error = await assertRejects(() => begin(owner), LeatError, "has finished this save");
+      assertEquals(error.code, "failed_precondition", owner);
+      assertEquals(await namesIn(folder), saved, owner);
+    }
+    for (const owner of ["other/1", "cluster/3"]) {
+      assert((await begin(owner) as Begun).id !== begun.id, owner);
     }
   });
 });
