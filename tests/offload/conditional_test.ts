@@ -10,6 +10,8 @@ import { orderedReference, withMisfits } from "../data/lib/ordered_reference.ts"
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { PATIENCE_MS, until } from "../lib/until.ts";
 import { testInline, testOnEach } from "../service/lib/carriers.ts";
+import { returned } from "../service/lib/fixture_slow.ts";
+import { slowly } from "../service/lib/slowly.ts";
 import { LossHost, LOST_AFTER_MS } from "./lib/loss_host.ts";
 
 const delay = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -244,16 +246,16 @@ testInline("offload takes what workers have ready while this host has nothing", 
 
 testInline("offload opens nothing at the service once it is disposed", async (start) => {
   await using cluster = await start({ workers: 1 });
-  const dataset = Dataset.range(2000).map(async (x) => {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    return x;
-  }).offload({ service: cluster, plan: { candidate: "p'2", ratio: 1 } }).prefetch(2);
+  const dataset = Dataset.range(2000).map(slowly)
+    .offload({ service: cluster, plan: { candidate: "p'2", ratio: 1 } }).prefetch(2);
   const iterator = dataset.iterator();
   await readOutcomes(iterator, 2);
   await iterator[Symbol.asyncDispose]();
   // Another job would begin within this time, and never end.
   await delay(50);
   await until(async () => (await cluster.describe()).jobs.length === 0);
+  await cluster.close();
+  await returned();
 });
 
 /** A host on which time runs a thousand times as fast, so that a failed service is soon tried again. */

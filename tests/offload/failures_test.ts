@@ -9,6 +9,8 @@ import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts"
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
 import { testInline } from "../service/lib/carriers.ts";
+import { hurry, returned } from "../service/lib/fixture_slow.ts";
+import { slowly } from "../service/lib/slowly.ts";
 import { LossHost, LOST_AFTER_MS } from "./lib/loss_host.ts";
 
 const count = (length: number) => Array.from({ length }, (_, i) => i);
@@ -30,10 +32,7 @@ testInline(
   async (start) => {
     using host = new LossHost();
     await using service = await start({ workers: 1 });
-    const dataset = Dataset.range(400).map(async (x) => {
-      await new Promise((resolve) => setTimeout(resolve, 2));
-      return x;
-    }).batch(5) as Dataset<Tensor>;
+    const dataset = Dataset.range(400).map(slowly).batch(5) as Dataset<Tensor>;
     const seen: number[] = [];
     const trained = fit({
       ...{ dataset, service, timeoutMs: LOST_AFTER_MS, profileSteps: 10, state: { isCopy: false } },
@@ -45,9 +44,12 @@ testInline(
     await until(async () => (await service.describe()).jobs.length > 0);
     await service.stopWorker(0);
     host.lose();
+    using _ = hurry();
     const { plan, steps } = await trained;
     assertEquals([plan!.candidate, steps], [null, 80]);
     assertEquals(seen.sort((a, b) => a - b), count(400));
+    await service.close();
+    await returned();
   },
 );
 

@@ -22,6 +22,8 @@ import { CLOSED_PORT } from "../lib/closed_port.ts";
 import { until } from "../lib/until.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { testInline } from "../service/lib/carriers.ts";
+import { returned } from "../service/lib/fixture_slow.ts";
+import { slowly } from "../service/lib/slowly.ts";
 import { LossHost, LOST_AFTER_MS } from "./lib/loss_host.ts";
 
 /** A plan as if remote workers were twice as fast as this host. */
@@ -178,10 +180,7 @@ testInline("fit frees the service when a training step throws", async (start) =>
 testInline("planOffload goes on when the service is lost while it measures", async (start) => {
   using host = new LossHost();
   await using service = await start({ workers: 1 });
-  const slow = Dataset.range(400).map(async (x) => {
-    await new Promise((resolve) => setTimeout(resolve, 2));
-    return x;
-  }).batch(5);
+  const slow = Dataset.range(400).map(slowly).batch(5);
   const planning = planOffload(slow, { service, timeoutMs: LOST_AFTER_MS });
   await until(async () => (await service.describe()).jobs.length > 0);
   await service.stopWorker(0);
@@ -189,6 +188,8 @@ testInline("planOffload goes on when the service is lost while it measures", asy
   const plan = await planning;
   assertMatch(plan.explain(), /: the service failed while it was measured/);
   assertEquals(plan.candidate, null);
+  await service.close();
+  await returned();
 });
 
 testInline("fit ends with the error of a training step", async (start) => {
@@ -313,9 +314,7 @@ class OffloadSpy implements Disposable {
 testInline("planning measures candidates in the order that training wants", async (start) => {
   await using service = await start({ workers: 1 });
   // Far slower than the training step, so that candidates are measured on a busy machine, too.
-  const slow = batches.map((batch) =>
-    new Promise<typeof batch>((resolve) => setTimeout(() => resolve(batch), 10))
-  );
+  const slow = batches.map(slowly);
   const ordersOf = async (use: () => Promise<unknown>) => {
     using spy = new OffloadSpy();
     await use();
@@ -336,6 +335,8 @@ testInline("planning measures candidates in the order that training wants", asyn
     };
     assertEquals(await ordersOf(read), new Set([deterministic]));
   }
+  await service.close();
+  await returned();
 });
 
 Deno.test("the metric store keeps Rthp by the order of elements and their compression, and Lthp not", () => {

@@ -5,20 +5,15 @@ import {
   LeatError,
   LocalCluster,
   type Tensor,
-  udf,
 } from "../../../mod.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
 import { testInline, upTo } from "../lib/carriers.ts";
 import { hurry, returned } from "../lib/fixture_slow.ts";
+import { slowly } from "../lib/slowly.ts";
 
 /** Decisions within tenths of a second. */
 const QUICK = { intervalMs: 20, measureMs: 150, downAfterMs: 300 };
-
-const slowly = udf<(batch: Tensor) => Promise<Tensor>>(
-  import.meta.resolve("../lib/fixture_slow.ts"),
-  "slowly",
-);
 
 const aliveOf = ({ workers }: DispatcherDescription) =>
   workers.filter(({ alive }) => alive).map(({ name }) => name);

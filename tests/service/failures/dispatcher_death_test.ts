@@ -10,7 +10,6 @@ import {
   LocalCluster,
   type LocalClusterOptions,
   registerDataset,
-  udf,
 } from "../../../mod.ts";
 import { LocalFleet } from "../../../server/cluster/local_fleet.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
@@ -19,6 +18,7 @@ import { TempFolder } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 import { numbersOf, sorted, upTo } from "../lib/carriers.ts";
 import { returned } from "../lib/fixture_slow.ts";
+import { slowly } from "../lib/slowly.ts";
 
 const WHY = /^The dispatcher of local-\d+ has ended by itself: .*died for the test/;
 
@@ -70,10 +70,6 @@ Deno.test("readers and savers of a LocalCluster whose dispatcher dies fail with 
     const elements = endless.distribute({ service: cluster, processingMode });
     works.push(failureOf(drained(elements, () => read.add(processingMode))));
   }
-  const slowly = udf<typeof import("../lib/fixture_slow.ts").slowly>(
-    import.meta.resolve("../lib/fixture_slow.ts"),
-    "slowly",
-  );
   const slow = Dataset.range(1e6).map(slowly);
   let isSaving = false;
   const path = `${folder.path}/saved`;

@@ -3,10 +3,11 @@
  * coming, going, slow, and with invalid requests. `coordinated_test.ts` has the tests that depend
  * on carriers.
  */
-import { Dataset, LeatError, type LocalCluster, udf } from "../../../mod.ts";
+import { Dataset, LeatError, type LocalCluster } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { testInline } from "../lib/carriers.ts";
 import { returned, slower } from "../lib/fixture_slow.ts";
+import { slowly } from "../lib/slowly.ts";
 import { until } from "../../lib/until.ts";
 
 /** Longer than any test: no round is skipped unless a test is about that. */
@@ -222,10 +223,6 @@ testInline("all consumers may be restarted together, and begin a round together"
 
 testInline("a round that is late is skipped by all consumers", async (start) => {
   await using cluster = await start({ workers: 2, skipAfterMs: 2 });
-  const slowly = udf<typeof import("../lib/fixture_slow.ts").slowly>(
-    import.meta.resolve("../lib/fixture_slow.ts"),
-    "slowly",
-  );
   const readers = consumers(cluster, 2, numbered().map(slowly, { spec: undefined }));
   const skipped = async () => (await cluster.sources()).map(({ skipped }) => skipped);
   using slowness = new DisposableStack();
