@@ -22,6 +22,7 @@ export function hurry(): Disposable {
  * active.
  */
 export function slowly<T>(element: T): Promise<T> {
+  if (delayMs === 0) return Promise.resolve(element);
   const { promise, resolve } = Promise.withResolvers<T>();
   underWay.add(promise);
   setTimeout(() => {
