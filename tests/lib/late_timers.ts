@@ -1,7 +1,7 @@
 /**
- * Makes timers fire late, and some calls take long, at random, as on a busy machine. It is loaded before the
- * tests (`deno task test:late`): a test that waits a fixed time, or leaves a timer behind, then fails
- * within a few runs.
+ * Makes timers fire late, and some of their calls take long, at random, as on a busy machine. It is
+ * loaded before the tests (`deno task test:late`). Within a few runs, a test that waits a fixed time
+ * or leaves a timer behind fails.
  */
 const { setTimeout: setTimer } = globalThis;
 
