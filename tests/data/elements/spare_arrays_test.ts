@@ -107,15 +107,16 @@ Deno.test("a saved position is not changed by batches that are reused after it",
 
 Deno.test("a batch that grew gives its memory to a whole one", async () => {
   // More than a column allocates at first, so it grows.
-  const row = new Float64Array(2 ** 20);
-  await using iterator = Dataset.range(20).map((x) => row.fill(x)).batch(10).iterator();
+  const length = 2 ** 20;
+  await using iterator = Dataset.range(20).map((x) => new Float64Array(length).fill(x))
+    .batch(10).iterator();
   const first = (await iterator.next()).value!;
   const [buffer] = buffersOf(first);
   kept.push(first);
   reuseElement(first);
   const second = (await iterator.next()).value as Tensor<"float64">;
   assert(second.data.buffer === buffer);
-  const firsts = Array.from({ length: 10 }, (_, i) => second.data[i * row.length + 9]);
+  const firsts = Array.from({ length: 10 }, (_, i) => second.data[i * length + 9]);
   assertEquals(firsts, [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
 });
 
