@@ -48,7 +48,9 @@ const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
 const accepted = listener.accept();
 const sender = await Deno.connect({ hostname: "127.0.0.1", port: listener.addr.port });
 const receiver = await accepted;
-const [jpegs, pixels] = [photographs(), Buffer.alloc(500 * 375 * 3)];
+const IMAGE_BYTES = 500 * 375 * 3;
+const [jpegs, pixels] = [photographs(), Buffer.alloc(IMAGE_BYTES)];
+const image = new Uint8Array(IMAGE_BYTES);
 let next = 0;
 
 const OPERATIONS: Readonly<Record<string, () => unknown>> = {
@@ -61,6 +63,10 @@ const OPERATIONS: Readonly<Record<string, () => unknown>> = {
     turbo.decompressSync(Buffer.from(jpegs[next++ % COUNT]!), pixels, {
       format: turbo.FORMAT_RGB,
     }),
+  "the pixels of an image, copied to one buffer": () => image.set(pixels),
+  "the pixels of an image, copied to a new buffer": () => new Uint8Array(pixels),
+  "the pixels of an image, copied to a new buffer that is freed at once": () =>
+    new Uint8Array(pixels).buffer.transfer(0),
   "1 MB, copied": () => target.set(element),
   "1 MB, compressed with zstd": () => zlib.zstdCompressSync(element, options),
   "1 MB, decompressed with zstd": () =>

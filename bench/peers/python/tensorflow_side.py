@@ -19,6 +19,8 @@ from side import serve, Taking
 AUTOTUNE = tf.data.AUTOTUNE
 MEAN = [0.485, 0.456, 0.406]
 STD = [0.229, 0.224, 0.225]
+# As in torchvision and Leat. tf.data's default is faster and less exact.
+DCT = "INTEGER_ACCURATE"
 SIZES = {"1kb": 1_000, "150kb": 150_000, "1mb": 1_000_000, "10mb": 10_000_000}
 
 
@@ -47,7 +49,9 @@ def resize_crop(jpeg):
     size = tf.io.extract_jpeg_shape(jpeg)[:2]
     side = tf.cast(tf.round(tf.cast(tf.reduce_min(size), tf.float32) * (224 / 256)), tf.int32)
     top, left = tf.unstack((size - side) // 2)
-    pixels = tf.image.decode_and_crop_jpeg(jpeg, [top, left, side, side], channels=3)
+    pixels = tf.image.decode_and_crop_jpeg(
+        jpeg, [top, left, side, side], channels=3, dct_method=DCT
+    )
     pixels = tf.image.resize(pixels, [224, 224])
     return normalised(tf.image.random_flip_left_right(pixels))
 
@@ -61,7 +65,7 @@ def random_resized_crop(jpeg):
         use_image_if_no_bounding_boxes=True,
     )
     window = tf.stack([begin[0], begin[1], size[0], size[1]])
-    pixels = tf.image.decode_and_crop_jpeg(jpeg, window, channels=3)
+    pixels = tf.image.decode_and_crop_jpeg(jpeg, window, channels=3, dct_method=DCT)
     pixels = tf.image.resize(pixels, [224, 224])
     return normalised(tf.image.random_flip_left_right(pixels))
 
@@ -282,7 +286,7 @@ PIPELINES = {
         numbers().map(lambda x: tf.zeros([1 + x % 16], tf.int32)).padded_batch(1024)
     ),
     "map-prefetch": lambda _: rows(numbers().map(lambda x: x + 1).batch(1024).prefetch(4)),
-    "decode": images(lambda jpeg: tf.io.decode_jpeg(jpeg, channels=3), None),
+    "decode": images(lambda jpeg: tf.io.decode_jpeg(jpeg, channels=3, dct_method=DCT), None),
     "resize-crop": images(resize_crop, 32),
     "random-resized-crop": images(random_resized_crop, 32),
     "text-bucket-pad": texts,
