@@ -64,7 +64,7 @@ export interface JpegEncodeOptions {
  * Decodes JPEG, PNG and WebP, and encodes JPEG.
  *
  * On Linux, other threads decode JPEGs: at most four images per core at once, and only the part that
- * a crop needs. On other systems, and for small JPEGs and other formats, decoding
+ * a crop needs. On other systems, on one core, and for small JPEGs and other formats, decoding
  * runs on the calling thread. Linux decodes JPEGs with the accurate transform unless
  * `dctMethod` says otherwise; other systems have the fast one only.
  *

@@ -18,6 +18,11 @@ const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Images of fewer pixels are decoded on the calling thread: a thread switch would take longer. */
 const ASYNC_PIXELS_MIN = 16_384;
+/**
+ * With one core, images of at least this many pixels are decoded on another thread. This gains nothing,
+ * but they would block the calling thread for long.
+ */
+const BLOCKING_PIXELS_MIN = 4_194_304;
 
 const DECOMPRESS = 1;
 /** Numbers of `enum TJPARAM`. */
@@ -62,10 +67,12 @@ export class TurboDecoder {
   readonly #file: NativeBuffer;
   readonly #pixels: NativeBuffer;
   readonly #result: NativeBuffer;
+  readonly #cores: number;
   #isTransformed = false;
 
-  constructor(library: TurboLibrary) {
+  constructor(library: TurboLibrary, cores: number = navigator.hardwareConcurrency) {
     this.library = library;
+    this.#cores = cores;
     this.#handle = library.symbols.tj3Init(DECOMPRESS) || outOfMemory(0);
     this.#file = new NativeBuffer(library);
     this.#pixels = new NativeBuffer(library);
@@ -87,13 +94,14 @@ export class TurboDecoder {
     const format = isCmyk ? PIXEL_FORMAT_CMYK : PIXEL_FORMAT[plan.channels];
     const args = [this.#handle, file, BigInt(bytes.length), pixels, 0, format] as const;
     this.#isTransformed = false;
+    const part = { region, isTransformed: plan.isPlain };
     if (request.width * request.height < ASYNC_PIXELS_MIN) {
       this.#check(this.library.symbols.tj3Decompress8(...args));
-      return { region, isTransformed: false };
+      return part;
     }
     // CMYK is rare, so its colours are made and transformed by the calling thread.
     return plan.isPlain || isCmyk
-      ? this.#decodeAsync(args, region)
+      ? this.#decodeAsync(args, part)
       : this.#transformAsync(args, region, plan, place);
   }
 
@@ -117,9 +125,15 @@ export class TurboDecoder {
     this.library.symbols.tj3Destroy(this.#handle);
   }
 
-  async #decodeAsync(args: DecompressArguments, region: Region): Promise<DecodedPart> {
-    this.#check(await this.library.decompressAsync(...args));
-    return { region, isTransformed: false };
+  async #decodeAsync(args: DecompressArguments, part: DecodedPart): Promise<DecodedPart> {
+    const { width, height } = part.region;
+    if (this.#cores === 1 && width * height < BLOCKING_PIXELS_MIN) {
+      await undefined; // so that the destination of the result is known, as below
+      this.#check(this.library.symbols.tj3Decompress8(...args));
+    } else {
+      this.#check(await this.library.decompressAsync(...args));
+    }
+    return part;
   }
 
   /** Decodes and transforms on another thread; only decodes there if no such thread is free. */
@@ -137,7 +151,9 @@ export class TurboDecoder {
     const outcome = decodingThreads.decode({
       ...{ handle, file, fileBytes, pixels, pixelFormat, region, plan, result },
     });
-    if (outcome === undefined) return await this.#decodeAsync(args, region);
+    if (outcome === undefined) {
+      return await this.#decodeAsync(args, { region, isTransformed: false });
+    }
     this.#check(await outcome);
     if (shared !== undefined) return { region, isTransformed: true, placed: shared };
     this.#isTransformed = true;

@@ -3,7 +3,7 @@
 import { assert, assertEquals, assertRejects } from "../../../assert.ts";
 import { RandomStream } from "../../../../core/philox.ts";
 import { LeatError } from "../../../../core/error.ts";
-import { Dataset, Images, Tensor } from "../../../../mod.ts";
+import { Dataset, type ImageDecodeOptions, Images, Tensor } from "../../../../mod.ts";
 import { loadJpegAddon } from "../../../../platform/media/jpeg/jpeg_addon.ts";
 import { TurboDecoder } from "../../../../platform/media/jpeg/turbo_decoder.ts";
 import { decodePlan } from "../../../../platform/media/decode_plan.ts";
@@ -189,6 +189,58 @@ imageTest(
     assert(taken > 0 && taken <= most, `${taken} are taken`);
     await decoderPool.empty();
     assertEquals(taken, 0);
+  },
+  { ignore },
+);
+
+imageTest(
+  "TurboDecoder's pixels of a whole image are the result, of a crop they are not",
+  async () => {
+    const library = openTurboLibrary()!;
+    const size = { width: 160, height: 120 };
+    const crop = { x: 4, y: 4, width: 100, height: 100 };
+    const jpeg = encode(library, noise(160, 120, new RandomStream(7n, [])), {
+      subsampling: 0,
+      progressive: 0,
+    });
+    const decoder = new TurboDecoder(library);
+    library.hold();
+    const isTransformed = async (options: ImageDecodeOptions) => {
+      const plan = decodePlan(options, size);
+      return (await decoder.decode(jpeg, { ...size, plan, scansMax: 1 })).isTransformed;
+    };
+    // Otherwise the calling thread would copy the pixels once more, as if it transformed them.
+    assertEquals([await isTransformed({}), await isTransformed({ crop })], [true, false]);
+    library.release();
+    decoder.free();
+  },
+  { ignore },
+);
+
+imageTest(
+  "TurboDecoder decodes on another thread, except where there is only one core",
+  async () => {
+    const library = openTurboLibrary()!;
+    const size = { width: 160, height: 120 };
+    const plan = decodePlan({}, size);
+    const jpeg = encode(library, noise(160, 120, new RandomStream(7n, [])), {
+      subsampling: 0,
+      progressive: 0,
+    });
+    const decompressAsync = library.decompressAsync.bind(library);
+    let onThreads = 0;
+    library.decompressAsync = (...args) => {
+      onThreads++;
+      return decompressAsync(...args);
+    };
+    library.hold();
+    for (const [cores, expected] of [[1, 0], [2, 1]] as const) {
+      const decoder = new TurboDecoder(library, cores);
+      await decoder.decode(jpeg, { ...size, plan, scansMax: 1 });
+      assertEquals(onThreads, expected, `${cores} cores`);
+      decoder.free();
+    }
+    library.release();
   },
   { ignore },
 );
