@@ -162,6 +162,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const progress = new Progress({ experiments: wanted.length + 1 });
   const experiments: Experiment[] = [];
   let corpus: string[] = [];
+  let failure: unknown;
   try {
     const preparing = prepare(values, progress, interrupted.signal);
     const simulation = await Promise.race([preparing, rejectionOf(interrupted.signal)]);
@@ -171,7 +172,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       experiments.push(await EXPERIMENTS[letter](simulation));
     }
   } catch (error) {
-    if (!interrupted.signal.aborted) throw error;
+    if (!interrupted.signal.aborted) failure = error;
   } finally {
     progress.close();
   }
@@ -179,6 +180,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const run = describeRun(values, { startedAt, durationSeconds, corpus });
   const report: SimulationReport = { run, experiments };
   await finish(report, path, interrupted.signal.aborted, wanted.length);
+  if (failure !== undefined) throw failure;
   // Corpus files that are still being generated would keep the process alive.
   if (interrupted.signal.aborted) Deno.exit(EXIT_INTERRUPTED);
 }

@@ -11,6 +11,8 @@ const MANIFEST_NAME = "manifest.json";
 /** Age at which an unfinished folder of another process is removed, in ms. */
 const ABANDONED_MS = 3_600_000;
 const KEY_LENGTH = 12;
+/** The name of an unfinished folder: that of the corpus, the process and a random part. */
+const UNFINISHED = /-[0-9a-f]{12}\.\d+\.[0-9a-f]{8}\.tmp$/;
 
 /** The parameters of a corpus. Equal parameters give equal corpora. */
 interface CorpusParameters {
@@ -184,13 +186,19 @@ async function publish(
   }
 }
 
-/** Removes unfinished folders of processes that were killed. */
+/**
+ * Removes unfinished folders of processes that were killed. The user chose the directory, so it may have
+ * other files of any name, and unfinished folders of other users.
+ */
 async function removeAbandoned(directory: string): Promise<void> {
-  for await (const { name } of Deno.readDir(directory)) {
-    if (!name.endsWith(".tmp")) continue;
+  for await (const { name, isDirectory } of Deno.readDir(directory)) {
+    if (!isDirectory || !UNFINISHED.test(name)) continue;
     const path = join(directory, name);
     const modified = await modifiedMs(path);
-    if (modified !== undefined && Date.now() - modified > ABANDONED_MS) await remove(path);
+    if (modified === undefined || Date.now() - modified <= ABANDONED_MS) continue;
+    await remove(path).catch((error) => {
+      if (!(error instanceof Deno.errors.PermissionDenied)) throw error;
+    });
   }
 }
 

@@ -19,7 +19,7 @@ import type {
 
 /** Time limit for the first batch, in ms. */
 const OPEN_TIMEOUT_MS = 120_000;
-/** Time limit for training, in ms. */
+/** Time limit for training besides its steps, in ms. */
 const TRAIN_TIMEOUT_MS = 900_000;
 /**
  * Time between a client's heartbeats, in ms. It is shorter than the default, because runs take only
@@ -120,10 +120,11 @@ export class Deployment implements AsyncDisposable {
         const answer = fleet.home.ask(trainer, "open", request, { timeoutMs: OPEN_TIMEOUT_MS });
         await this.#unlessAborted(answer);
       },
-      train: (request) =>
-        this.#unlessAborted(
-          fleet.home.ask(trainer, "train", request, { timeoutMs: TRAIN_TIMEOUT_MS }),
-        ),
+      train: (request) => {
+        const stepsMs = (request.batches ?? 0) * request.step.constantMs;
+        const timeoutMs = TRAIN_TIMEOUT_MS + stepsMs;
+        return this.#unlessAborted(fleet.home.ask(trainer, "train", request, { timeoutMs }));
+      },
       close: async () => {
         const answer = fleet.home.ask(trainer, "close", null, { timeoutMs: CLEARED_TIMEOUT_MS });
         await this.#unlessAborted(answer);

@@ -165,6 +165,27 @@ Deno.test("openCorpus leaves nothing behind when the writer fails, and the cache
     assertEquals([...Deno.readDirSync(directory)], []);
   }));
 
+Deno.test("openCorpus removes old unfinished folders, and nothing else of a user's folder", () =>
+  inFolder(async (directory) => {
+    const folders = ["work.tmp", "kept-0123456789ab.12.0123abcd.tmp.d"];
+    const abandoned = "generated-text-0123456789ab.12.0123abcd.tmp";
+    for (const folder of [...folders, abandoned]) await Deno.mkdir(join(directory, folder));
+    const files = ["thesis.tmp", "x-0123456789ab.12.0123abcd.tmp"];
+    for (const file of files) await Deno.writeTextFile(join(directory, file), "mine");
+    for (const name of [...folders, ...files, abandoned]) {
+      await Deno.utime(join(directory, name), 1, 1);
+    }
+    const { files: [made] } = await openCorpus(
+      directory,
+      { kind: "test", release: 1 },
+      (folder) => {
+        folder.create("a");
+      },
+    );
+    const left = [...Deno.readDirSync(directory)].map(({ name }) => name);
+    assertEquals(left.sort(), [...folders, ...files, basename(dirname(made!))].sort());
+  }));
+
 Deno.test("openCorpus passes over an unfinished folder that others finish while it looks", () =>
   inFolder(async (directory) => {
     const kinds = Array.from({ length: 40 }, (_, index) => `kind${index}`);

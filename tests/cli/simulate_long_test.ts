@@ -17,6 +17,7 @@ import { Tensor } from "../../core/tensor.ts";
 import { Images } from "../../platform/media/images.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
+import { until } from "../lib/until.ts";
 import { interruptedAt } from "./interruption.ts";
 
 const IMAGES = 24;
@@ -149,6 +150,28 @@ Deno.test("simulate stops at Ctrl-C and reports the finished experiments", async
     assertStringIncludes(child.stdout.text, "Interrupted after 1 of 2 experiments");
     const results = await readResults(report);
     assertEquals(results.experiments.map(({ kind }) => kind), ["sharing"]);
+  });
+});
+
+Deno.test("simulate reports the finished experiments before the error of a later one", async () => {
+  await withFolder(async (folder) => {
+    const report = join(folder, "report.html");
+    const data = await writeData(folder);
+    const sizes = ["--workers", "1", "--storage-latency-ms", "0"];
+    await using child = simulate(
+      ...["--quick", "--only", "a,c", ...sizes, ...data, "--report", report],
+    );
+    // While (a) runs: its images are not touched, and (c) has not opened its texts yet.
+    await until(() => child.stderr.text.includes("scale-out: "));
+    for (const { name } of Deno.readDirSync(join(folder, "corpus"))) {
+      const isText = name.includes("text");
+      if (isText) await Deno.remove(join(folder, "corpus", name), { recursive: true });
+    }
+    assertEquals((await child.status).code, 1);
+    assertStringIncludes(child.stderr.text, "user-text-");
+    assertStringIncludes(child.stdout.text, "Throughput and cost");
+    const results = await readResults(report);
+    assertEquals(results.experiments.map(({ kind }) => kind), ["scale_out"]);
   });
 });
 
