@@ -32,10 +32,6 @@ const PARTS = 10;
 /** With less contention than this the host counts as free: less cannot be measured reliably. */
 const CONTENTION_MIN = 1.1;
 
-const SPREAD_LOW = 0.1;
-
-const SPREAD_HIGH = 0.9;
-
 const MICROSECONDS_PER_MS = 1_000;
 
 /** The cost of one operator per batch. */
@@ -216,8 +212,8 @@ class ProfileRun implements AsyncDisposable {
       measuredMs: this.#measured.elapsedMs,
       firstBatchMs: this.#firstBatchMs,
       batchMs: pullMs + encodeMs,
-      batchLowMs: scaled(percentile(parts, SPREAD_LOW)),
-      batchHighMs: scaled(percentile(parts, SPREAD_HIGH)),
+      batchLowMs: scaled(Math.min(...parts)),
+      batchHighMs: scaled(Math.max(...parts)),
       percentilesMs: {
         p10: percentile(this.#pullsMs, 0.1),
         p50: percentile(this.#pullsMs, 0.5),
