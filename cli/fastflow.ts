@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { counted } from "./lib/counted.ts";
 import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
 import { commandOf } from "./lib/command_line.ts";
-import { removeInUse } from "./lib/folders.ts";
+import { makeTemporaryFolder, removeInUse } from "./lib/folders.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, integer, subset, text, type Values } from "./lib/options.ts";
 import { requireWritable } from "./lib/page.ts";
@@ -101,7 +101,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   if (out !== undefined) requireWritable(out, "--out");
   const workloads = WORKLOADS.filter(({ letter }) => letters.includes(letter));
   const startedMs = performance.now();
-  const folder = await Deno.makeTempDir({ prefix: "leat-fastflow-" });
+  const folder = makeTemporaryFolder("leat-fastflow-");
   using requests = new StopRequests();
   using progress = new Progress({ experiments: 3 + Object.keys(HOSTS).length });
   /** The results of the sweep so far. */

@@ -202,19 +202,20 @@ async function soak(
 
 /**
  * Repeats an action while something else runs. Skips a repetition while the last one still runs, and
- * waits for that in the end.
+ * waits for that in the end. Rejects at once if the action does.
  */
 async function actingEvery<T>(
   periodMs: number,
   act: () => Promise<void>,
   run: () => Promise<T>,
 ): Promise<T> {
+  const failed = Promise.withResolvers<never>();
   let acting: Promise<void> | undefined;
   const timer = setInterval(() => {
-    acting ??= act().finally(() => acting = undefined);
+    acting ??= act().catch(failed.reject).finally(() => acting = undefined);
   }, periodMs);
   try {
-    return await run();
+    return await Promise.race([run(), failed.promise]);
   } finally {
     clearInterval(timer);
     await acting;

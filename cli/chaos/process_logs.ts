@@ -1,5 +1,6 @@
 /** Writes the logs of processes and readers to a folder, which is kept if a guarantee was broken. */
 import { join } from "node:path";
+import { makeTemporaryFolder } from "../lib/folders.ts";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 
 export class ProcessLogs {
@@ -15,7 +16,7 @@ export class ProcessLogs {
   warnings = 0;
 
   constructor() {
-    this.folder = Deno.makeTempDirSync({ prefix: "leat-chaos-logs-" });
+    this.folder = makeTemporaryFolder("leat-chaos-logs-");
   }
 
   /** Writes a line, with the seconds since the start, to the file of a process. */

@@ -8,6 +8,7 @@ import { Relay } from "./relay.ts";
 import type { ChaosScaling } from "./scaling.ts";
 import { EXIT_FAILURE } from "../lib/args.ts";
 import { counted } from "../lib/counted.ts";
+import { makeTemporaryFolder } from "../lib/folders.ts";
 
 /** A cluster of processes with relays, a journal, a folder for saves, and logs. */
 export class TestBed implements AsyncDisposable {
@@ -24,8 +25,8 @@ export class TestBed implements AsyncDisposable {
   constructor(
     options: Pick<DeploymentOptions, "flags" | "onOutput" | "dispatcherArgs" | "drainMs"> = {},
   ) {
-    this.#journal = Deno.makeTempDirSync({ prefix: "leat-chaos-" });
-    this.folder = Deno.makeTempDirSync({ prefix: "leat-chaos-saved-" });
+    this.#journal = makeTemporaryFolder("leat-chaos-");
+    this.folder = makeTemporaryFolder("leat-chaos-saved-");
     this.deployment = new Deployment((line) => this.#log(line), {
       journal: join(this.#journal, "journal"),
       windowSplits: WINDOW.splits,

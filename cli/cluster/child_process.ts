@@ -1,5 +1,5 @@
 /** The programs of a cluster as child processes. They end when this process does, for any reason. */
-import { loaderVariables } from "../../platform/process/loader_variables.ts";
+import { startDespiteLoader } from "../../platform/process/loader_variables.ts";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { LineStream } from "../lib/line_stream.ts";
@@ -161,24 +161,26 @@ function spawn(
     ...(cpus === undefined ? [] : ["taskset", "-c", cpus]),
     "deno",
   ];
+  const options: Deno.CommandOptions = {
+    args: [
+      ...before,
+      "run",
+      "--quiet",
+      "--no-prompt",
+      "-P=server",
+      ...flags,
+      `${ROOT}${program}`,
+      ...args,
+      "--stop-at-eof",
+    ],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  };
   try {
-    return new Deno.Command(command!, {
-      args: [
-        ...before,
-        "run",
-        "--quiet",
-        "--no-prompt",
-        "-P=server",
-        ...flags,
-        `${ROOT}${program}`,
-        ...args,
-        "--stop-at-eof",
-      ],
-      env: { NO_COLOR: "1", ...loaderVariables() },
-      stdin: "piped",
-      stdout: "piped",
-      stderr: "piped",
-    }).spawn();
+    return startDespiteLoader((added) =>
+      new Deno.Command(command!, { ...options, env: { NO_COLOR: "1", ...added } }).spawn()
+    );
   } catch (cause) {
     if (!(cause instanceof Deno.errors.NotFound)) throw cause;
     throw new LeatError(

@@ -1,5 +1,7 @@
 /** A cluster of processes on this host: one dispatcher and some workers behind WebSockets. */
+import { join } from "node:path";
 import { LeatError } from "../../core/error.ts";
+import { makeTemporaryFolder, removeInUse } from "../lib/folders.ts";
 import { ChildProcess } from "./child_process.ts";
 import { Children } from "./children.ts";
 
@@ -139,13 +141,14 @@ export class Deployment implements AsyncDisposable {
   }
 
   async #startWith(start: (tokenFile: string) => Promise<void>): Promise<void> {
-    const tokenFile = await Deno.makeTempFile({ prefix: "leat-cluster-" });
+    const folder = makeTemporaryFolder("leat-cluster-");
+    const tokenFile = join(folder, "token");
     try {
       await Deno.writeTextFile(tokenFile, this.token);
       await start(tokenFile);
     } finally {
       await this.#children.running();
-      await Deno.remove(tokenFile);
+      removeInUse(folder);
     }
   }
 

@@ -3,6 +3,9 @@
  * needs `ip` and `tc` (iproute2) and the right to create namespaces.
  */
 
+import { startDespiteLoader } from "../../platform/process/loader_variables.ts";
+import { outputOf } from "../../platform/process/output_of.ts";
+
 const BITS_PER_BYTE = 8;
 /** How much data may pass at full speed: more than a burst of the sender, less than a batch. */
 const BURST = "64kb";
@@ -56,7 +59,9 @@ export class Cable implements AsyncDisposable {
 
   /** A program that exits disposes nothing, and cannot wait. */
   readonly #removeNow = () => {
-    for (const args of this.#removing) new Deno.Command("ip", { args }).outputSync();
+    for (const args of this.#removing) {
+      startDespiteLoader((env) => new Deno.Command("ip", { args, env }).outputSync());
+    }
   };
 
   async #connect({ here, there, bytesPerSecond }: CableOptions): Promise<void> {
@@ -78,7 +83,7 @@ export class Cable implements AsyncDisposable {
 }
 
 async function run(program: "ip" | "tc", ...args: string[]): Promise<void> {
-  const { success, stderr } = await new Deno.Command(program, { args }).output();
+  const { success, stderr } = await outputOf(program, { args });
   if (success) return;
   const message = new TextDecoder().decode(stderr).trim();
   throw new Error(`${program} ${args.join(" ")}: ${message}`);

@@ -5,7 +5,7 @@
  */
 import { Dataset, DenoHost, LocalCluster } from "../../mod.ts";
 import { listSplitTable } from "../../data/sharding/splits.ts";
-import { removeInUse } from "../lib/folders.ts";
+import { makeTemporaryFolder, removeInUse } from "../lib/folders.ts";
 
 /** Elements of the pipeline. Each is a split if possible. */
 const ELEMENTS = 64;
@@ -21,7 +21,7 @@ export async function measureSplitMs(): Promise<number> {
   const once = Dataset.range(ELEMENTS);
   const [table] = await listSplitTable(once.node, new DenoHost());
   const elementsPerSplit = ELEMENTS / table!.length;
-  const folder = Deno.makeTempDirSync({ prefix: "leat-plan-" });
+  const folder = makeTemporaryFolder("leat-plan-");
   const remove = () => removeInUse(folder);
   // An interrupted program exits without waiting for the measurement.
   addEventListener("unload", remove);

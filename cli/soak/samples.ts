@@ -5,6 +5,7 @@
  * are read from `/proc`, if there is one. Deno lets a program read there only with all permissions, so
  * `cat` and `ls` do it.
  */
+import { outputOf } from "../../platform/process/output_of.ts";
 import { memoryNow, type MemoryUse } from "./memory_now.ts";
 
 /** The names of the measures. */
@@ -96,8 +97,8 @@ async function readHost(
   const found = new Map<number, { threads: number; files: number }>();
   if (Deno.build.os !== "linux") return found;
   const [status, files] = await Promise.all([
-    outputOf("cat", pids.map((pid) => `/proc/${pid}/status`)),
-    outputOf("ls", pids.map((pid) => `/proc/${pid}/fd`)),
+    textOf("cat", pids.map((pid) => `/proc/${pid}/status`)),
+    textOf("ls", pids.map((pid) => `/proc/${pid}/fd`)),
   ]);
   const filesOf = new Map(
     files.split("\n\n").map((block) => {
@@ -116,7 +117,7 @@ async function readHost(
   return found;
 }
 
-async function outputOf(command: string, args: readonly string[]): Promise<string> {
-  const { stdout } = await new Deno.Command(command, { args: [...args], stderr: "null" }).output();
+async function textOf(command: string, args: readonly string[]): Promise<string> {
+  const { stdout } = await outputOf(command, { args: [...args], stderr: "null" });
   return new TextDecoder().decode(stdout);
 }

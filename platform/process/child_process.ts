@@ -7,7 +7,7 @@ import { shownLine, shownUrls } from "../../core/shown_text.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { openProcessLink, type ProcessLinkOptions } from "../../transport/process/link.ts";
 import type { Launch } from "../sandbox/guards/launcher.ts";
-import { loaderVariables } from "./loader_variables.ts";
+import { startDespiteLoader } from "./loader_variables.ts";
 import { streamReader, streamWriter } from "./pipes.ts";
 import { readableSlots, writableSlots } from "./slot_files.ts";
 import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
@@ -152,7 +152,7 @@ export class ChildProcess {
 export async function runAlone(program: string, timeoutMs: number): Promise<void> {
   const args = ["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), program];
   const stdio = { stdin: "null", stdout: "null", stderr: "null" } as const;
-  const child = new Deno.Command(denoCommand(), { args, ...cacheOnly(), ...stdio }).spawn();
+  const child = started(denoCommand(), { args, ...cacheOnly(), ...stdio });
   const timer = setTimeout(() => kill(child), timeoutMs);
   await child.status;
   clearTimeout(timer);
@@ -183,15 +183,10 @@ function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.C
   const { command, args } = typeof program === "string"
     ? { command: denoCommand(), args: denoArgs(program, options, linkArgs) }
     : { command: program.command, args: [...program.args, ...linkArgs] };
-  const spawned = new Deno.Command(command, {
-    args,
-    ...(hasEnvironment ? { env: loaderVariables() } : cacheOnly()),
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  });
+  const environment = hasEnvironment ? {} : cacheOnly();
+  const stdio = { stdin: "piped", stdout: "piped", stderr: "piped" } as const;
   try {
-    return spawned.spawn();
+    return started(command, { args, ...environment, ...stdio });
   } catch (cause) {
     if (shortageOf(cause) !== undefined) throw cause;
     const { code, message } = LeatError.from(cause);
@@ -211,6 +206,12 @@ function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.C
       { cause },
     );
   }
+}
+
+function started(command: string, options: Deno.CommandOptions): Deno.ChildProcess {
+  return startDespiteLoader((added) =>
+    new Deno.Command(command, { ...options, env: { ...options.env, ...added } }).spawn()
+  );
 }
 
 function startError(cause: unknown): LeatError {
@@ -339,7 +340,7 @@ function cacheOnly(): Pick<Deno.CommandOptions, "clearEnv" | "env"> {
   );
   // Colour codes would appear escaped in the log, and hide which lines of an error quote source.
   const env: Record<string, string> = { NO_COLOR: "1" };
-  if (!isGranted || Deno.build.os === "windows") return { env: { ...loaderVariables(), ...env } };
+  if (!isGranted || Deno.build.os === "windows") return { env };
   for (const name of CACHE_VARIABLES) {
     const value = Deno.env.get(name);
     if (value !== undefined) env[name] = value;

@@ -1,10 +1,23 @@
 /** Environment variables that select native libraries. Machines with a GPU often set them. */
 
+/** Deno's reason for not starting a program. */
+const REFUSAL = / to spawn subprocess with (.+) environment variables?\./;
+
 /**
- * Empties the dynamic loader's variables for a child process. If they are set, Deno refuses to start a
- * program, unless this program may run all programs.
+ * Starts a program, without the dynamic loader's variables if they prevent this. While one is set, such
+ * as `LD_LIBRARY_PATH`, Deno starts programs only for a program that may run all. `start` must throw
+ * what `Deno.Command` throws, not reject with it.
+ *
+ * @param start Starts the program, with these variables added to its environment.
  */
-export function loaderVariables(): Readonly<Record<string, string>> {
-  const { state } = Deno.permissions.querySync({ name: "run" });
-  return state === "granted" ? {} : { LD_LIBRARY_PATH: "", LD_PRELOAD: "" };
+export function startDespiteLoader<T>(
+  start: (added: Readonly<Record<string, string>>) => T,
+): T {
+  try {
+    return start({});
+  } catch (error) {
+    const [, names] = REFUSAL.exec(error instanceof Error ? error.message : "") ?? [];
+    if (names === undefined) throw error;
+    return start(Object.fromEntries(names.split(", ").map((name) => [name, ""])));
+  }
 }

@@ -1,5 +1,5 @@
 /** Assigns CPUs to the processes of the sweep. */
-import { loaderVariables } from "../../../platform/process/loader_variables.ts";
+import { outputOf } from "../../../platform/process/output_of.ts";
 
 /** The CPUs on which one environment runs at a time, or several that mostly wait. */
 export interface Lane {
@@ -68,10 +68,7 @@ export function parseCpuList(list: string): Set<string> {
 }
 
 async function output(program: "taskset" | "lscpu", ...args: string[]): Promise<string> {
-  const { success, stdout, stderr } = await new Deno.Command(program, {
-    args,
-    env: loaderVariables(),
-  }).output();
+  const { success, stdout, stderr } = await outputOf(program, { args });
   if (!success) throw new Error(new TextDecoder().decode(stderr).trim());
   return new TextDecoder().decode(stdout);
 }

@@ -1,6 +1,5 @@
 /** Runs the environments of the measured sweep in separate processes, pinned to CPUs if possible. */
-import { loaderVariables } from "../../../platform/process/loader_variables.ts";
-import { outputOf } from "../../lib/output_of.ts";
+import { outputOf } from "../../../platform/process/output_of.ts";
 import type { ExampleData } from "../data.ts";
 import { RemoteHost } from "../remote_host.ts";
 import { RemoteService } from "../remote_service.ts";
@@ -131,7 +130,7 @@ async function train(task: TrainerTask, cpu: string | undefined): Promise<Traine
   const args = ["run", "--quiet", "--no-prompt", "-P=fastflow", program, JSON.stringify(task)];
   const { success, stdout, stderr } = await outputOf(command!, {
     args: [...before, ...args],
-    env: { NO_COLOR: "1", ...loaderVariables() },
+    env: { NO_COLOR: "1" },
   });
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes).trim();
   if (!success) {

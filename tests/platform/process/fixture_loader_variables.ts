@@ -1,5 +1,5 @@
 /** Starts a shell. */
-import { loaderVariables } from "../../../platform/process/loader_variables.ts";
+import { outputOf } from "../../../platform/process/output_of.ts";
 
-const command = new Deno.Command("sh", { args: ["-c", "echo started"], env: loaderVariables() });
-await Deno.stdout.write((await command.output()).stdout);
+const { stdout } = await outputOf("sh", { args: ["-c", "echo started"] });
+await Deno.stdout.write(stdout);

@@ -1,5 +1,7 @@
 /** Runs a program to its end. It does not outlive this program. */
 
+import { startDespiteLoader } from "./loader_variables.ts";
+
 /** Returns the output of a program, which is ended if this program exits before it. */
 export async function outputOf(
   command: string,
@@ -9,7 +11,13 @@ export async function outputOf(
   const end = () => exit.abort();
   addEventListener("unload", end);
   try {
-    return await new Deno.Command(command, { ...options, signal: exit.signal }).output();
+    return await startDespiteLoader((added) =>
+      new Deno.Command(command, {
+        ...options,
+        env: { ...options.env, ...added },
+        signal: exit.signal,
+      }).output()
+    );
   } finally {
     removeEventListener("unload", end);
   }

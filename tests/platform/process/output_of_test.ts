@@ -1,10 +1,10 @@
 /** Programs that another one runs: they end with it. */
-import { assertEquals } from "../assert.ts";
-import { startChild } from "../lib/child.ts";
-import { withFiles } from "../lib/temp_folder.ts";
-import { until } from "../lib/until.ts";
+import { assertEquals } from "../../assert.ts";
+import { startChild } from "../../lib/child.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
+import { until } from "../../lib/until.ts";
 
-const MODULE = JSON.stringify(import.meta.resolve("../../cli/lib/output_of.ts"));
+const MODULE = JSON.stringify(import.meta.resolve("../../../platform/process/output_of.ts"));
 
 /** Returns the exit status of a line of shell. */
 async function shell(line: string): Promise<number> {
