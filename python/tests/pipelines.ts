@@ -128,3 +128,13 @@ export const counted = Dataset.fromGenerator(async function* () {
     running--;
   }
 });
+
+/** Each element is printed, and written to standard output, by a thread. */
+export const printed = ({ thread }: { thread: boolean }) => {
+  const lines = Dataset.range(40).map((x) => {
+    console.log(`printed ${x}`);
+    Deno.stdout.writeSync(new TextEncoder().encode(`written ${x}\n`));
+    return x;
+  }, { numParallelCalls: thread ? 1 : 2 }).batch(10);
+  return thread ? lines.prefetch(2, { thread: true }) : lines.withOptions({ threads: true });
+};

@@ -146,7 +146,7 @@ class Helper:
             try:
                 received = self._parse()
             except LeatError:
-                self._is_mid_message = False  # The message is still there: the next call takes it.
+                self._is_mid_message = False  # If it cannot be mapped, it is still there: the next call takes it.
                 raise
             if received is None:
                 self._is_mid_message = False
@@ -190,21 +190,51 @@ class Helper:
             raise LeatError("cancelled", "A call of this loader was interrupted: iterate over it again")
 
     def _parse(self) -> Received | None:
-        """The next message that has arrived whole."""
+        """The next message that has arrived whole. Raises `internal`, and ends the helper, if what arrives is no message."""
         while len(self._input) - self._at >= HEADER.size:
             length, place = HEADER.unpack_from(self._input, self._at)
             start = self._at + HEADER.size
             if place == PIPED:
+                if length > PIPED_BYTES_MAX:
+                    raise self._violation(f"a piped message of {length} bytes")
                 if len(self._input) < start + length:
                     return None
                 self._at = start + length
-                return Received(np.frombuffer(self._input[start : self._at], dtype=np.uint8), None)
+                return self._received(np.frombuffer(self._input[start : self._at], dtype=np.uint8), None)
             # FREED means slot 0 of the other file: the helper has read a long request.
-            lease = self.slots.lease(place, length) if place < FREED else None
+            lease = self._lease(place, length) if (length, place) != (0, FREED) else None
             self._at = start
             if lease is not None:
-                return Received(np.asarray(lease), lease)
+                return self._received(np.asarray(lease), lease)
         return None
+
+    def _lease(self, slot: int, length: int) -> Lease:
+        try:
+            return self.slots.lease(slot, length)
+        except LeatError as error:
+            raise self._violation(error.message) if error.code == "internal" else error
+
+    def _received(self, message: Bytes, lease: Lease | None) -> Received:
+        try:
+            received = Received(message, lease)
+            kind = received.value["kind"]
+            if kind not in ("hello", "bye") and not (kind in ("reply", "failure") and isinstance(received.value["id"], (int, float))):
+                raise ValueError(f"an unknown message {kind!r}")
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self._violation(f"a message that cannot be decoded: {error!r}") from error
+        return received
+
+    def _violation(self, what: str) -> LeatError:
+        """Ends the helper, whose later messages cannot be found any more. Returns why."""
+        self._ended = LeatError(
+            "internal",
+            f"The helper of this loader violated its protocol, by {what}. Does code of the pipeline write to the pipe "
+            "of the messages? Print with console.error",
+        )
+        self._process.end()
+        return self._ended
 
     def _fill(self) -> None:
         """Waits for bytes, and reads them. Only the wait can be interrupted without harm."""
