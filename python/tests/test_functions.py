@@ -346,3 +346,12 @@ def test_a_result_that_cannot_be_sent_is_an_invalid_argument_with_its_place() ->
             _functions._packed(result, [])
         assert caught.value.code == "invalid_argument"
     assert msgpack.unpackb(_functions._packed([2**64 - 1, -(2**63)], [])) == {"value": [2**64 - 1, -(2**63)]}
+
+
+def test_files_of_two_folders_import_each_their_own_of_the_same_name(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "augment.py" for folder in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("from utils import HERE\n\ndef where(x):\n    return HERE\n")
+        (file.parent / "utils.py").write_text(f"HERE = {file.parent.name!r}\n")
+    assert list(load("folders", args={"files": [str(file) for file in files]})) == [["a", "b"]] * 40
