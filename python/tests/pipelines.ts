@@ -138,3 +138,8 @@ export const printed = ({ thread }: { thread: boolean }) => {
   }, { numParallelCalls: thread ? 1 : 2 }).batch(10);
   return thread ? lines.prefetch(2, { thread: true }) : lines.withOptions({ threads: true });
 };
+
+/** Rows of text of different lengths. */
+export const raggedText = Dataset.from([
+  new RaggedTensor(tensor(["a", "b", "c"]), new BigInt64Array([0n, 2n, 3n])),
+]);
