@@ -554,6 +554,24 @@ def test_a_user_without_a_home_gets_a_loader(monkeypatch: pytest.MonkeyPatch) ->
     assert "--frozen" in _deno._config_flags.__wrapped__()
 
 
+def test_a_helper_that_cannot_be_started_leaves_no_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(leat.LeatError, match="not a permission"):
+        leat.load(PIPELINES, allow=["nett=x"])
+    assert os.listdir("/proc/self/fd") == before
+    opens = os.open
+
+    def open_no_more(path: Any, *args: Any, **options: Any) -> int:
+        if str(path).endswith("/up"):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opens(path, *args, **options)
+
+    monkeypatch.setattr(os, "open", open_no_more)
+    with pytest.raises(leat.LeatError, match="ulimit -n") as raised:
+        leat.load(PIPELINES, export="endless")
+    assert raised.value.code == "resource_exhausted" and os.listdir("/proc/self/fd") == before
+
+
 @pytest.mark.parametrize("thread", [False, True])
 def test_what_threads_of_a_pipeline_print_or_write_to_standard_output_goes_to_standard_error(
     thread: bool, capfd: pytest.CaptureFixture[str]

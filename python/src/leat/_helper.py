@@ -4,6 +4,7 @@ files, as `docs/wire.md` specifies."""
 from __future__ import annotations
 
 import codecs
+import errno
 import fcntl
 import os
 import secrets
@@ -82,14 +83,18 @@ class Helper:
 
     def _start(self, where: Path, allow: Sequence[str]) -> Process:
         down, up = where / "down", where / "up"
-        opened = [os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600) for path in (down, up)]
-        self.slots = SlotFile(opened[1])
         command = helper_command(down, up, allow, ["leat", secrets.token_hex(8)])
+        opened: list[int] = []
         try:
+            for path in (down, up):
+                opened.append(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            self.slots = SlotFile(opened[1])
             return Process(command, opened)
-        except BaseException:
+        except BaseException as error:
             for descriptor in opened:
                 os.close(descriptor)
+            if isinstance(error, OSError):
+                raise _cannot_start(error) from error
             raise
 
     def _greet(self) -> None:
@@ -287,6 +292,15 @@ class Helper:
             if received.value.get("kind") == "bye":
                 return from_wire(received.value.get("error"))
         return None
+
+
+def _cannot_start(error: OSError) -> LeatError:
+    is_short = error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT)
+    return LeatError(
+        "resource_exhausted" if is_short else "unavailable",
+        f"The helper process of this loader cannot be started: {error.strerror}"
+        + (". Raise the limits of open files (ulimit -n) and of processes (ulimit -u), or free memory and disk" if is_short else ""),
+    )
 
 
 def _is_readable(descriptor: int, milliseconds: int) -> bool:
