@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import tempfile
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -355,3 +356,16 @@ def test_files_of_two_folders_import_each_their_own_of_the_same_name(tmp_path: P
         file.write_text("from utils import HERE\n\ndef where(x):\n    return HERE\n")
         (file.parent / "utils.py").write_text(f"HERE = {file.parent.name!r}\n")
     assert list(load("folders", args={"files": [str(file) for file in files]})) == [["a", "b"]] * 40
+
+
+@pytest.mark.parametrize("tmpdir", [None, "missing"])
+def test_functions_run_wherever_python_has_its_folder_for_temporary_files(
+    tmpdir: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if tmpdir is None:
+        monkeypatch.delenv("TMPDIR")
+    else:
+        monkeypatch.setenv("TMPDIR", str(tmp_path / tmpdir))
+    monkeypatch.setenv("TEMP", str(tmp_path))
+    assert tempfile.gettempdir() == str(tmp_path)
+    assert list(called("same", count=2)) == [0, 1]

@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import weakref
@@ -347,9 +348,11 @@ class Process:
     def _run(self, command: list[str], started: list[subprocess.Popen[bytes] | BaseException]) -> None:
         pipe = subprocess.PIPE
         try:
+            # Deno looks for the folder of temporary files, which `allow=["python"]` grants, in fewer places than Python.
+            variables = {**environment(), "NO_COLOR": "1", "TMPDIR": tempfile.gettempdir()}
             # In its own session, the helper does not get the program's Ctrl-C, after which the program may continue.
             child = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=pipe, env={**environment(), "NO_COLOR": "1"}, start_new_session=True, bufsize=0
+                command, stdin=pipe, stdout=pipe, stderr=pipe, env=variables, start_new_session=True, bufsize=0
             )
             started.append(child)
         except BaseException as error:
