@@ -6,6 +6,7 @@
 import { Console } from "node:console";
 import process from "node:process";
 import { LeatError } from "../../core/error.ts";
+import { inPreOrder } from "../../data/node.ts";
 import { areElementsSeen } from "../../data/udf/seen_elements.ts";
 import type { Dataset } from "../../mod.ts";
 import { movedOutput } from "../../platform/process/moved_output.ts";
@@ -34,7 +35,6 @@ let dataset: Dataset<unknown> | undefined;
 let feed: Feed | undefined;
 /** Settles when the last start has succeeded or failed. */
 let lastStart: Promise<unknown> = Promise.resolve();
-let isClient = false;
 
 // No limits are needed, because the program requests only a few batches at a time.
 const limits = { highWaterBytes: Infinity, lowWaterBytes: Infinity };
@@ -49,7 +49,7 @@ edge.closed.then(async () => {
   Deno.unrefTimer(setTimeout(() => Deno.exit(), LEAVING_MS));
   await feed?.close();
   // A client still has to leave its service; its request keeps this process running until then.
-  if (!isClient) Deno.exit();
+  if (!isClient()) Deno.exit();
 });
 
 /** The body of a request for elements. */
@@ -73,9 +73,14 @@ interface StartRequest {
 }
 
 async function open(request: OpenRequest): Promise<{ cardinality: number }> {
-  isClient = request.service !== undefined;
   dataset = await openDataset(request);
   return { cardinality: dataset.cardinality() };
+}
+
+/** Whether the pipeline reads from a service, as by `distribute` or `offload` in its module. */
+function isClient(): boolean {
+  return dataset !== undefined &&
+    inPreOrder(dataset.node).some(({ division }) => division === "served");
 }
 
 /** Starts an iteration after all earlier starts: one that ended later would replace it. */

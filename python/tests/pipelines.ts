@@ -143,3 +143,11 @@ export const printed = ({ thread }: { thread: boolean }) => {
 export const raggedText = Dataset.from([
   new RaggedTensor(tensor(["a", "b", "c"]), new BigInt64Array([0n, 2n, 3n])),
 ]);
+
+/** The module itself names the service. */
+export const distributed = ({ service }: { service: string }) =>
+  Dataset.range(10).repeat().distribute({ service, processingMode: "DYNAMIC" }).batch(4);
+
+export const offloaded = ({ service }: { service: string }) =>
+  Dataset.range(10).repeat().map((x) => x + 1).batch(4)
+    .offload({ service, plan: { candidate: "p'2", ratio: 0.5 } });
