@@ -43,6 +43,9 @@ export const folders = ({ files }: { files: [string, string] }) =>
     Dataset<string>,
   ]);
 
+/** Runs on a thread. */
+export const threaded = Dataset.range(8).map(of("same")).batch(4).prefetch(2, { thread: true });
+
 export const odd = Dataset.range(20).filter(of("is_odd"));
 
 export const missing = Dataset.range(2).map(python("/no/such/file.py", "augment"));

@@ -76,6 +76,10 @@ def test_a_function_returns_text_ragged_rows_and_large_arrays(capfd: pytest.Capt
     assert list(load("odd")) == list(range(1, 20, 2))
 
 
+def test_a_function_before_a_prefetch_on_a_thread_runs_in_the_interpreter_of_the_program() -> None:
+    assert [batch.tolist() for batch in load("threaded")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
 def test_numbers_of_numpy_keep_their_dtype_in_batches_and_those_of_python_are_numbers() -> None:
     (batch,) = load("labels")
     dtypes = {name: array.dtype.name for name, array in batch.items()}
