@@ -16,6 +16,7 @@ import type {
   FunctionThreads,
   OpenFunction,
   OpenSegment,
+  Segment,
 } from "../data/threads/function_threads.ts";
 import { FunctionPool } from "./threads/function_pool.ts";
 import {
@@ -103,7 +104,7 @@ export class DenoHost implements Host {
     if (python !== false) this.python = lazyPython(pythonPool ?? python);
     const { images, audio, threads = images === undefined && audio === undefined } = options;
     const hasOwnFiles = options.files !== undefined || options.storage !== undefined;
-    if (threads) this.threads = hasOwnFiles ? new FunctionsOnly(processPool) : processPool;
+    if (threads) this.threads = new HostThreads(processPool, python, hasOwnFiles);
     this.sharesBatches = options.sharesBatches;
   }
 
@@ -145,12 +146,17 @@ export class DenoHost implements Host {
   }
 }
 
-/** Threads that call functions, but open no files: they lack the options of their host. */
-class FunctionsOnly implements FunctionThreads {
+/** The threads of this process, for the pipelines of one host. */
+class HostThreads implements FunctionThreads {
   readonly #pool: FunctionPool;
+  readonly #python: string | false;
+  readonly #hasOwnFiles: boolean;
 
-  constructor(pool: FunctionPool) {
+  /** @param hasOwnFiles Whether they may open no files, because they lack those of the host. */
+  constructor(pool: FunctionPool, python: string | false, hasOwnFiles: boolean) {
     this.#pool = pool;
+    this.#python = python;
+    this.#hasOwnFiles = hasOwnFiles;
   }
 
   get count(): number {
@@ -165,7 +171,8 @@ class FunctionsOnly implements FunctionThreads {
     return this.#pool.open(fn, limits);
   }
 
-  openSegment(): Promise<OpenSegment> {
+  openSegment(segment: Segment): Promise<OpenSegment> {
+    if (!this.#hasOwnFiles) return this.#pool.openSegment(segment, this.#python);
     const why =
       "It cannot run on another thread: that thread lacks `files` and `storage` of this host.";
     return Promise.reject(new LeatError("failed_precondition", why));

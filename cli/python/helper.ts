@@ -6,9 +6,12 @@
 import { Console } from "node:console";
 import process from "node:process";
 import { LeatError } from "../../core/error.ts";
+import { inPreOrder } from "../../data/node.ts";
 import { areElementsSeen } from "../../data/udf/seen_elements.ts";
 import type { Dataset } from "../../mod.ts";
+import { movedOutput } from "../../platform/process/moved_output.ts";
 import { linkToParent, localNode } from "../../platform/process/parent_link.ts";
+import { standardOutput } from "../../platform/process/pipes.ts";
 import { Edge } from "../../platform/sandbox/edge.ts";
 import { KernelCalls } from "../../platform/sandbox/guards/kernel_calls.ts";
 import { explained } from "./explained.ts";
@@ -22,18 +25,20 @@ const LEAVING_MS = 1_000;
 
 // Standard output carries messages, so the console writes to standard error.
 globalThis.console = new Console(process.stderr) as unknown as typeof console;
+const kernel = Deno.build.os === "linux" ? new KernelCalls() : undefined;
 // The kernel ends this process with its parent, even while a function never returns.
-if (Deno.build.os === "linux") new KernelCalls().dieWithParent();
+kernel?.dieWithParent();
+// Threads, libraries and other programs print to standard output, too.
+const output = kernel === undefined ? standardOutput() : movedOutput(kernel);
 
 let dataset: Dataset<unknown> | undefined;
 let feed: Feed | undefined;
 /** Settles when the last start has succeeded or failed. */
 let lastStart: Promise<unknown> = Promise.resolve();
-let isClient = false;
 
 // No limits are needed, because the program requests only a few batches at a time.
 const limits = { highWaterBytes: Infinity, lowWaterBytes: Infinity };
-const edge: Edge = new Edge(linkToParent({ lendsSlots: true, limits }), localNode(), {
+const edge: Edge = new Edge(linkToParent({ lendsSlots: true, limits }, output), localNode(), {
   open: (request) => addingStack(() => open(request as OpenRequest)),
   start: (request) => addingStack(() => startInTurn(request as StartRequest)),
   take: (request) => current(request).take((request as TakeRequest).received),
@@ -44,7 +49,7 @@ edge.closed.then(async () => {
   Deno.unrefTimer(setTimeout(() => Deno.exit(), LEAVING_MS));
   await feed?.close();
   // A client still has to leave its service; its request keeps this process running until then.
-  if (!isClient) Deno.exit();
+  if (!isClient()) Deno.exit();
 });
 
 /** The body of a request for elements. */
@@ -68,9 +73,14 @@ interface StartRequest {
 }
 
 async function open(request: OpenRequest): Promise<{ cardinality: number }> {
-  isClient = request.service !== undefined;
   dataset = await openDataset(request);
   return { cardinality: dataset.cardinality() };
+}
+
+/** Whether the pipeline reads from a service, as by `distribute` or `offload` in its module. */
+function isClient(): boolean {
+  return dataset !== undefined &&
+    inPreOrder(dataset.node).some(({ division }) => division === "served");
 }
 
 /** Starts an iteration after all earlier starts: one that ended later would replace it. */

@@ -1,6 +1,7 @@
 /** The child's end of the link of a `ChildProcess`. */
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { openProcessLink, type ProcessLinkOptions } from "../../transport/process/link.ts";
+import type { PipeWriter } from "../../transport/process/streams.ts";
 import { standardInput, standardOutput } from "./pipes.ts";
 import { readableSlots, writableSlots } from "./slot_files.ts";
 
@@ -18,13 +19,17 @@ export function launcherArgument(): string | undefined {
 /**
  * Opens the link to the process that started this one. The parent then removes the slot files, so
  * this program's permissions for their paths give access to nothing.
+ * @param pipe What writes to the parent's pipe.
  */
-export function linkToParent(options?: ProcessLinkOptions): Promise<Link> {
+export function linkToParent(
+  options?: ProcessLinkOptions,
+  pipe: PipeWriter = standardOutput(),
+): Promise<Link> {
   outliveStopSignals();
   const [incoming, outgoing] = Deno.args as [string, string];
   const streams = {
     incoming: standardInput(),
-    outgoing: standardOutput(),
+    outgoing: pipe,
     incomingSlots: readableSlots(incoming),
     outgoingSlots: writableSlots(outgoing),
   };

@@ -1,12 +1,21 @@
 /**
- * Runs Python processes, at most one per core. They start when needed, and pipelines share them.
+ * Runs Python processes, at most one per core at a time. They start when needed, and pipelines share
+ * them. A process calls only functions of files in one folder: a file imports others in its folder,
+ * and Python would take one of the same name that a file in another folder has imported.
  * Identities take turns, and so do the pipelines of each.
  */
+import { dirname } from "node:path";
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import { Turns } from "../../actors/worker/runner/turns.ts";
 import { LeatError } from "../../core/error.ts";
 import type { PythonBatch, PythonPool } from "./python_pool.ts";
 import type { PythonLimits, PythonProcess } from "./python_process.ts";
+
+/**
+ * Limit of the processes per core, of which one runs: so two folders never end each other's processes
+ * only because their calls alternate.
+ */
+const PROCESSES_PER_CORE = 2;
 
 /** What the pool uses of a {@linkcode PythonProcess}. */
 type PythonCaller = Pick<PythonProcess, "call" | "isAlive" | "kill">;
@@ -26,8 +35,15 @@ interface Job {
   reject(error: LeatError): void;
 }
 
+interface IdleProcess {
+  /** The folder of the files whose functions it has called. */
+  readonly folder: string;
+  readonly process: PythonCaller;
+}
+
 export class PythonProcesses {
-  readonly #idle: PythonCaller[] = [];
+  /** The one that was used last is at the end. */
+  #idle: IdleProcess[] = [];
   #busy = 0;
   /** Open clients that have called a function. When the last one closes, the processes end. */
   readonly #clients = new Set<Client>();
@@ -84,9 +100,10 @@ export class PythonProcesses {
 
   async #run(client: Client, { batch, resolve, reject }: Job): Promise<void> {
     this.#busy++;
+    const folder = dirname(batch.file);
     let process: PythonCaller | undefined;
     try {
-      process = this.#idleProcess() ?? await this.#start();
+      process = this.#idleProcess(folder) ?? await this.#startAnother();
       if (client.isClosed) throw closed();
       client.processes.add(process);
       resolve(await process.call(batch));
@@ -97,18 +114,28 @@ export class PythonProcesses {
     this.#turns.end(client.owner);
     if (process !== undefined) {
       client.processes.delete(process);
-      if (process.isAlive) this.#idle.push(process);
+      if (process.isAlive) this.#idle.push({ folder, process });
     }
     if (this.#clients.size === 0) this.#endIdle();
     this.#dispatch();
   }
 
-  /** Takes an idle process; drops those that have ended meanwhile. */
-  #idleProcess(): PythonCaller | undefined {
-    for (let process = this.#idle.pop(); process !== undefined; process = this.#idle.pop()) {
-      if (process.isAlive) return process;
+  /** Takes an idle process of a folder; drops those that have ended meanwhile. */
+  #idleProcess(folder: string): PythonCaller | undefined {
+    this.#idle = this.#idle.filter(({ process }) => process.isAlive);
+    const last = this.#idle.findLastIndex((idle) => idle.folder === folder);
+    return last < 0 ? undefined : this.#idle.splice(last, 1)[0]!.process;
+  }
+
+  /** Starts a process. At the limit ends an idle one, of the folder that has the most. */
+  #startAnother(): Promise<PythonCaller> {
+    if (this.#busy + this.#idle.length > PROCESSES_PER_CORE * navigator.hardwareConcurrency) {
+      const folders = [...Map.groupBy(this.#idle, ({ folder }) => folder).values()];
+      const most = folders.toSorted((a, b) => b.length - a.length)[0]!;
+      this.#idle = this.#idle.filter((idle) => idle !== most[0]);
+      most[0]!.process.kill();
     }
-    return undefined;
+    return this.#start();
   }
 
   #close(client: Client): void {
@@ -124,8 +151,8 @@ export class PythonProcesses {
   }
 
   #endIdle(): void {
-    for (const process of this.#idle) process.kill();
-    this.#idle.length = 0;
+    for (const { process } of this.#idle) process.kill();
+    this.#idle = [];
   }
 }
 

@@ -61,10 +61,11 @@ export class FunctionPool implements FunctionThreads {
     await Promise.all(threads.map((thread) => thread.terminate()));
   }
 
-  async openSegment(segment: Segment): Promise<OpenSegment> {
+  /** @param python The interpreter of the segment's Python functions. Default: they are refused. */
+  async openSegment(segment: Segment, python: string | false = false): Promise<OpenSegment> {
     const thread = this.#idleSegmentThreads.pop() ?? await this.#startSegmentThread();
     const { openSegment } = await import("./segment_thread.ts");
-    return await openSegment(thread, segment, () => {
+    return await openSegment(thread, { segment, python }, () => {
       const isKept = this.#idleSegmentThreads.length < this.count;
       if (thread.isAlive && isKept) this.#idleSegmentThreads.push(thread);
       else thread.terminate();

@@ -8,9 +8,15 @@ import type {
 } from "../../data/threads/function_threads.ts";
 import { AskedThread } from "./asked_thread.ts";
 
+/** A segment, and the interpreter of its Python functions; false refuses them. */
+export interface StartSegment {
+  readonly segment: Segment;
+  readonly python: string | false;
+}
+
 /** A message to the thread: a segment, a request to it, or its end, which is not answered. */
 export type SegmentMessage =
-  | { readonly number: number; readonly segment: Segment }
+  | { readonly number: number } & StartSegment
   | { readonly number: number; readonly request: SegmentRequest }
   | { readonly close: true };
 
@@ -24,11 +30,11 @@ export function startSegmentThread(onEnded: () => void): SegmentThread {
 /** Starts a segment. `onClosed` is called when the thread is free for another one. */
 export async function openSegment(
   thread: SegmentThread,
-  segment: Segment,
+  start: StartSegment,
   onClosed: () => void,
 ): Promise<OpenSegment> {
   try {
-    await thread.ask({ segment });
+    await thread.ask(start);
   } catch (error) {
     onClosed();
     throw error;

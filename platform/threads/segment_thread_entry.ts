@@ -10,7 +10,8 @@ import { guardExits } from "./exit_guard.ts";
 import type { Reply } from "./asked_thread.ts";
 import type { SegmentMessage } from "./segment_thread.ts";
 
-const host = new DenoHost({ threads: false });
+/** By the interpreter of Python functions. They stay, because each has processes of its own. */
+const hosts = new Map<string | false, DenoHost>();
 let segment: ServedSegment | undefined;
 
 async function reply(
@@ -22,6 +23,9 @@ async function reply(
     if ("request" in message) {
       return { number, answer: await segment!.answer(message.request, buffers) };
     }
+    const { python } = message;
+    const host = hosts.getOrInsertComputed(python, () => new DenoHost({ threads: false, python }));
+    installHost(host);
     segment = new ServedSegment(message.segment, host);
     return { number };
   } catch (error) {
@@ -32,7 +36,6 @@ async function reply(
 guardExits((call) =>
   `Code of the pipeline called ${call}, which would end its thread: throw an error instead`
 );
-installHost(host);
 parentPort!.once("message", (port: MessagePort) => {
   port.onmessage = async ({ data }: MessageEvent<SegmentMessage>) => {
     if ("close" in data) {

@@ -36,6 +36,16 @@ interface Called {
 export const numbers = ({ name, file = FILE, count = 20 }: Called) =>
   Dataset.range(count).map(python(file, name));
 
+/** Pairs of what the same function says in two folders. */
+export const folders = ({ files }: { files: [string, string] }) =>
+  Dataset.zip(files.map((file) => Dataset.range(40).map(python(file, "where"))) as [
+    Dataset<string>,
+    Dataset<string>,
+  ]);
+
+/** Runs on a thread. */
+export const threaded = Dataset.range(8).map(of("same")).batch(4).prefetch(2, { thread: true });
+
 export const odd = Dataset.range(20).filter(of("is_odd"));
 
 export const missing = Dataset.range(2).map(python("/no/such/file.py", "augment"));

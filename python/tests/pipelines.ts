@@ -128,3 +128,26 @@ export const counted = Dataset.fromGenerator(async function* () {
     running--;
   }
 });
+
+/** Each element is printed, and written to standard output, by a thread. */
+export const printed = ({ thread }: { thread: boolean }) => {
+  const lines = Dataset.range(40).map((x) => {
+    console.log(`printed ${x}`);
+    Deno.stdout.writeSync(new TextEncoder().encode(`written ${x}\n`));
+    return x;
+  }, { numParallelCalls: thread ? 1 : 2 }).batch(10);
+  return thread ? lines.prefetch(2, { thread: true }) : lines.withOptions({ threads: true });
+};
+
+/** Rows of text of different lengths. */
+export const raggedText = Dataset.from([
+  new RaggedTensor(tensor(["a", "b", "c"]), new BigInt64Array([0n, 2n, 3n])),
+]);
+
+/** The module itself names the service. */
+export const distributed = ({ service }: { service: string }) =>
+  Dataset.range(10).repeat().distribute({ service, processingMode: "DYNAMIC" }).batch(4);
+
+export const offloaded = ({ service }: { service: string }) =>
+  Dataset.range(10).repeat().map((x) => x + 1).batch(4)
+    .offload({ service, plan: { candidate: "p'2", ratio: 0.5 } });

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import tempfile
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -73,6 +74,10 @@ def test_a_function_returns_text_ragged_rows_and_large_arrays(capfd: pytest.Capt
     # What functions print does not go to the program's own output.
     assert capfd.readouterr().out == ""
     assert list(load("odd")) == list(range(1, 20, 2))
+
+
+def test_a_function_before_a_prefetch_on_a_thread_runs_in_the_interpreter_of_the_program() -> None:
+    assert [batch.tolist() for batch in load("threaded")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
 def test_numbers_of_numpy_keep_their_dtype_in_batches_and_those_of_python_are_numbers() -> None:
@@ -346,3 +351,25 @@ def test_a_result_that_cannot_be_sent_is_an_invalid_argument_with_its_place() ->
             _functions._packed(result, [])
         assert caught.value.code == "invalid_argument"
     assert msgpack.unpackb(_functions._packed([2**64 - 1, -(2**63)], [])) == {"value": [2**64 - 1, -(2**63)]}
+
+
+def test_files_of_two_folders_import_each_their_own_of_the_same_name(tmp_path: Path) -> None:
+    files = [tmp_path / folder / "augment.py" for folder in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text("from utils import HERE\n\ndef where(x):\n    return HERE\n")
+        (file.parent / "utils.py").write_text(f"HERE = {file.parent.name!r}\n")
+    assert list(load("folders", args={"files": [str(file) for file in files]})) == [["a", "b"]] * 40
+
+
+@pytest.mark.parametrize("tmpdir", [None, "missing"])
+def test_functions_run_wherever_python_has_its_folder_for_temporary_files(
+    tmpdir: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if tmpdir is None:
+        monkeypatch.delenv("TMPDIR")
+    else:
+        monkeypatch.setenv("TMPDIR", str(tmp_path / tmpdir))
+    monkeypatch.setenv("TEMP", str(tmp_path))
+    assert tempfile.gettempdir() == str(tmp_path)
+    assert list(called("same", count=2)) == [0, 1]

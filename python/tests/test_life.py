@@ -23,6 +23,7 @@ from conftest import DEADLINE_SECONDS, PIPELINES, SOURCES, children_of, is_alive
 from leat import _deno, _helper, _stream
 from leat._connection import Connection
 from leat._deno import helper_command
+from leat._frames import FREED, HEADER, PIPED
 
 def helper_of(loader: leat.Loader) -> int:
     return loader._connection.helper._process._child.pid
@@ -551,6 +552,61 @@ def test_a_user_without_a_home_gets_a_loader(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", none)
     assert "--frozen" in _deno._config_flags.__wrapped__()
+
+
+def test_a_helper_that_cannot_be_started_leaves_no_open_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(leat.LeatError, match="not a permission"):
+        leat.load(PIPELINES, allow=["nett=x"])
+    assert os.listdir("/proc/self/fd") == before
+    opens = os.open
+
+    def open_no_more(path: Any, *args: Any, **options: Any) -> int:
+        if str(path).endswith("/up"):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return opens(path, *args, **options)
+
+    monkeypatch.setattr(os, "open", open_no_more)
+    with pytest.raises(leat.LeatError, match="ulimit -n") as raised:
+        leat.load(PIPELINES, export="endless")
+    assert raised.value.code == "resource_exhausted" and os.listdir("/proc/self/fd") == before
+
+
+@pytest.mark.parametrize("thread", [False, True])
+def test_what_threads_of_a_pipeline_print_or_write_to_standard_output_goes_to_standard_error(
+    thread: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    loader = leat.load(PIPELINES, export="printed", args={"thread": thread})
+    assert [list(batch) for batch in loader] == [list(range(start, start + 10)) for start in range(0, 40, 10)]
+    process = loader._connection.helper._process
+    loader.close()
+    process._thread.join()
+    assert set(capfd.readouterr().err.splitlines()) >= {f"{how} {x}" for how in ("printed", "written") for x in range(40)}
+
+
+@pytest.mark.parametrize("bytes_of_none", [
+    b"[1] a note of a library\n",
+    HEADER.pack(100, 1023),
+    HEADER.pack(2**31, 0),
+    HEADER.pack(0, 0),
+    HEADER.pack(5, FREED),
+    HEADER.pack(0, FREED + 1),
+    HEADER.pack(70_000, PIPED),
+    HEADER.pack(3, PIPED) + b"abc",
+    HEADER.pack(6, PIPED) + b"\xce\x00\x00\x00\x01\x07",
+])  # fmt: skip
+def test_what_is_no_message_is_an_error_that_ends_the_helper_and_the_next_iteration_has_a_new_one(bytes_of_none: bytes) -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 8})
+    batches = iter(loader)
+    first = next(batches)
+    helper, process = loader._connection.helper, helper_of(loader)
+    helper._input[helper._at :] = bytes_of_none
+    for _ in range(2):
+        with pytest.raises(leat.LeatError, match="violated its protocol") as raised:
+            list(batches)
+        assert raised.value.code == "internal"
+    assert not is_alive(process) and first["x"][0] == 0
+    assert [batch["i"] for batch in loader] == list(range(8))
 
 
 def test_a_program_that_has_closed_its_standard_error_gets_a_loader_that_is_late(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import threading
+import urllib.request
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -41,6 +43,29 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     for program in programs:
         program.kill()
         program.wait()
+
+
+@pytest.mark.parametrize("export", ["distributed", "offloaded"])
+def test_close_releases_a_client_that_the_module_of_the_pipeline_has_made(export: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("cluster")
+    # Longer than the test waits.
+    patience = ["--client-grace-ms", "3600000", "--client-timeout-ms", "3600000"]
+    dispatcher, address = start(folder, "dispatcher", *patience)
+    worker, _ = start(folder, "worker", "--dispatcher", address, "--no-sandbox", "--heartbeat-ms", "200")
+
+    def clients() -> list[Any]:
+        with urllib.request.urlopen(f"{address.replace('ws', 'http', 1)}/state") as state:
+            return [iteration["clients"] for job in json.load(state)["jobs"] for iteration in job["iterations"] if iteration["clients"]]
+
+    try:
+        with leat.load(PIPELINES, export=export, args={"service": address}, allow=["net"]) as reader:
+            batches = iter(reader)
+            until(lambda: next(batches) is not None and clients() != [])
+        until(lambda: clients() == [])
+    finally:
+        for program in (worker, dispatcher):
+            program.kill()
+            program.wait()
 
 
 def loader(service: str, mode: str, **options: Any) -> leat.Loader:

@@ -48,6 +48,15 @@ def test_every_dtype_becomes_a_tensor_and_text_a_list() -> None:
     assert [row.tolist() for row in jagged.unbind()] == [[1, 2], [], [3]]
 
 
+def test_batches_with_text_are_moved_to_a_device_without_the_text() -> None:
+    everything, ragged = (leat.torch.Loader(leat.load(PIPELINES, export=name), device="meta") for name in ("everything", "raggedText"))
+    (element,) = everything
+    assert element["int64"].device.type == element["ragged"].values.device.type == "meta"
+    assert element["string"] == [["a", "ü"], ["", "𝄞"]]
+    (rows,) = ragged
+    assert rows.values == ["a", "b", "c"] and rows.row_splits.device.type == "meta"
+
+
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_loader_continues_after_the_batch_that_the_program_has(prefetch: int) -> None:
     loader = leat.torch.Loader(numbers(), prefetch=prefetch)

@@ -10,6 +10,9 @@ const SYMBOLS = {
   open: { parameters: ["buffer", "i32"], result: "i32" },
   close: { parameters: ["i32"], result: "i32" },
   read: { parameters: ["i32", "buffer", "usize"], result: "isize" },
+  write: { parameters: ["i32", "buffer", "usize"], result: "isize" },
+  fcntl: { parameters: ["i32", "i32", "i32"], result: "i32" },
+  dup2: { parameters: ["i32", "i32"], result: "i32" },
   prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
   setrlimit: { parameters: ["i32", "buffer"], result: "i32" },
   capset: { parameters: ["buffer", "buffer"], result: "i32" },
@@ -58,6 +61,10 @@ const LANDLOCK_RULE_PATH_BENEATH = 1;
 const SYS_CLOSE_RANGE = 436n;
 const CLOSE_RANGE_CLOEXEC = 4;
 const STANDARD_FILES = 3;
+const STANDARD_OUTPUT = 1;
+const STANDARD_ERROR = 2;
+// fcntl(2)
+const F_DUPFD_CLOEXEC = 1030;
 // open(2)
 const O_PATH = 0o10000000;
 const O_CLOEXEC = 0o2000000;
@@ -71,6 +78,33 @@ export class KernelCalls {
   /** Makes the kernel kill this process when its parent thread ends, for any reason. */
   dieWithParent(): void {
     this.#calls.prctl(PR_SET_PDEATHSIG, SIGKILL, 0n, 0n, 0n);
+  }
+
+  /**
+   * Moves standard output to a file descriptor that no other program inherits, and returns it. What
+   * is written to standard output from now on, by any thread, goes to standard error.
+   */
+  moveOutput(): number {
+    const fd = this.#calls.fcntl(STANDARD_OUTPUT, F_DUPFD_CLOEXEC, STANDARD_FILES);
+    if (fd >= 0 && this.#calls.dup2(STANDARD_ERROR, STANDARD_OUTPUT) >= 0) return fd;
+    throw new LeatError(
+      "unavailable",
+      "Standard output could not be moved: check that standard output and standard error are open, and " +
+        "the limit of open files (ulimit -n)",
+    );
+  }
+
+  /** Writes all bytes to a pipe. A full pipe blocks this thread. */
+  write(fd: number, bytes: Uint8Array<ArrayBuffer>): void {
+    for (let at = 0; at < bytes.length;) {
+      const written = this.#calls.write(fd, bytes.subarray(at), BigInt(bytes.length - at));
+      if (written < 0) throw new LeatError("unavailable", "The pipe cannot be written");
+      at += Number(written);
+    }
+  }
+
+  close(fd: number): void {
+    this.#calls.close(fd);
   }
 
   /** Limits private writable memory: heap, buffers, stacks, WebAssembly, generated code. */

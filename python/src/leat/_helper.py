@@ -4,6 +4,7 @@ files, as `docs/wire.md` specifies."""
 from __future__ import annotations
 
 import codecs
+import errno
 import fcntl
 import os
 import secrets
@@ -11,6 +12,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import weakref
@@ -82,14 +84,18 @@ class Helper:
 
     def _start(self, where: Path, allow: Sequence[str]) -> Process:
         down, up = where / "down", where / "up"
-        opened = [os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600) for path in (down, up)]
-        self.slots = SlotFile(opened[1])
         command = helper_command(down, up, allow, ["leat", secrets.token_hex(8)])
+        opened: list[int] = []
         try:
+            for path in (down, up):
+                opened.append(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            self.slots = SlotFile(opened[1])
             return Process(command, opened)
-        except BaseException:
+        except BaseException as error:
             for descriptor in opened:
                 os.close(descriptor)
+            if isinstance(error, OSError):
+                raise _cannot_start(error) from error
             raise
 
     def _greet(self) -> None:
@@ -146,7 +152,7 @@ class Helper:
             try:
                 received = self._parse()
             except LeatError:
-                self._is_mid_message = False  # The message is still there: the next call takes it.
+                self._is_mid_message = False  # If it cannot be mapped, it is still there: the next call takes it.
                 raise
             if received is None:
                 self._is_mid_message = False
@@ -190,21 +196,51 @@ class Helper:
             raise LeatError("cancelled", "A call of this loader was interrupted: iterate over it again")
 
     def _parse(self) -> Received | None:
-        """The next message that has arrived whole."""
+        """The next message that has arrived whole. Raises `internal`, and ends the helper, if what arrives is no message."""
         while len(self._input) - self._at >= HEADER.size:
             length, place = HEADER.unpack_from(self._input, self._at)
             start = self._at + HEADER.size
             if place == PIPED:
+                if length > PIPED_BYTES_MAX:
+                    raise self._violation(f"a piped message of {length} bytes")
                 if len(self._input) < start + length:
                     return None
                 self._at = start + length
-                return Received(np.frombuffer(self._input[start : self._at], dtype=np.uint8), None)
+                return self._received(np.frombuffer(self._input[start : self._at], dtype=np.uint8), None)
             # FREED means slot 0 of the other file: the helper has read a long request.
-            lease = self.slots.lease(place, length) if place < FREED else None
+            lease = self._lease(place, length) if (length, place) != (0, FREED) else None
             self._at = start
             if lease is not None:
-                return Received(np.asarray(lease), lease)
+                return self._received(np.asarray(lease), lease)
         return None
+
+    def _lease(self, slot: int, length: int) -> Lease:
+        try:
+            return self.slots.lease(slot, length)
+        except LeatError as error:
+            raise self._violation(error.message) if error.code == "internal" else error
+
+    def _received(self, message: Bytes, lease: Lease | None) -> Received:
+        try:
+            received = Received(message, lease)
+            kind = received.value["kind"]
+            if kind not in ("hello", "bye") and not (kind in ("reply", "failure") and isinstance(received.value["id"], (int, float))):
+                raise ValueError(f"an unknown message {kind!r}")
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self._violation(f"a message that cannot be decoded: {error!r}") from error
+        return received
+
+    def _violation(self, what: str) -> LeatError:
+        """Ends the helper, whose later messages cannot be found any more. Returns why."""
+        self._ended = LeatError(
+            "internal",
+            f"The helper of this loader violated its protocol, by {what}. Does code of the pipeline write to the pipe "
+            "of the messages? Print with console.error",
+        )
+        self._process.end()
+        return self._ended
 
     def _fill(self) -> None:
         """Waits for bytes, and reads them. Only the wait can be interrupted without harm."""
@@ -259,6 +295,15 @@ class Helper:
         return None
 
 
+def _cannot_start(error: OSError) -> LeatError:
+    is_short = error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT)
+    return LeatError(
+        "resource_exhausted" if is_short else "unavailable",
+        f"The helper process of this loader cannot be started: {error.strerror}"
+        + (". Raise the limits of open files (ulimit -n) and of processes (ulimit -u), or free memory and disk" if is_short else ""),
+    )
+
+
 def _is_readable(descriptor: int, milliseconds: int) -> bool:
     """Waits for bytes or the end of the input. Returns whether there are any in time."""
     poll = select.poll()
@@ -303,9 +348,11 @@ class Process:
     def _run(self, command: list[str], started: list[subprocess.Popen[bytes] | BaseException]) -> None:
         pipe = subprocess.PIPE
         try:
+            # Deno looks for the folder of temporary files, which `allow=["python"]` grants, in fewer places than Python.
+            variables = {**environment(), "NO_COLOR": "1", "TMPDIR": tempfile.gettempdir()}
             # In its own session, the helper does not get the program's Ctrl-C, after which the program may continue.
             child = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=pipe, env={**environment(), "NO_COLOR": "1"}, start_new_session=True, bufsize=0
+                command, stdin=pipe, stdout=pipe, stderr=pipe, env=variables, start_new_session=True, bufsize=0
             )
             started.append(child)
         except BaseException as error:

@@ -85,7 +85,15 @@ class SlotFile:
         return len(self._held)
 
     def lease(self, slot: int, length: int) -> Lease:
-        """Takes a message that the helper has written to a slot. If it raises, it has no effect."""
+        """Takes a message that the helper has written to a slot. If it raises, it has no effect.
+
+        Raises:
+            LeatError: `internal` if no message can be there; `resource_exhausted` if it cannot be mapped.
+        """
+        # The kernel would kill this process if it read beyond the end of the file.
+        end = slot * SLOT_BYTES_MAX + length
+        if slot >= SLOTS or slot in self._held or not 0 < length <= SLOT_BYTES_MAX or end > os.fstat(self._descriptor).st_size:
+            raise LeatError("internal", f"a message of {length} bytes in slot {slot}")
         region = self._regions.get(slot)
         if region is None or len(region) < length:
             try:

@@ -141,7 +141,7 @@ def _map_tensors(function: Any, element: Any) -> Any:
     if isinstance(element, list):
         return [_map_tensors(function, value) for value in element]
     if hasattr(element, "row_splits"):
-        return type(element)(function(element.values), function(element.row_splits))
+        return type(element)(_map_tensors(function, element.values), function(element.row_splits))
     return element
 
 

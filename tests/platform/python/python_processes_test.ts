@@ -9,24 +9,32 @@ const CORES = navigator.hardwareConcurrency;
 class Bench {
   /** The names of the called functions, in the order in which the calls began. */
   readonly begun: string[] = [];
+  /** The files of the calls of each process that was started. */
+  readonly files: Set<string>[] = [];
+  alive = 0;
   readonly #ends: (() => void)[] = [];
-  readonly processes = new PythonProcesses("python3", {}, () =>
-    Promise.resolve({
+  readonly processes = new PythonProcesses("python3", {}, () => {
+    const files = new Set<string>();
+    this.files.push(files);
+    this.alive++;
+    return Promise.resolve({
       isAlive: true,
-      kill: () => {},
-      call: ({ name }: PythonBatch) => {
+      kill: () => this.alive--,
+      call: ({ file, name }: PythonBatch) => {
         this.begun.push(name);
+        files.add(file);
         const { promise, resolve } = Promise.withResolvers<Uint8Array>();
         this.#ends.push(() => resolve(new Uint8Array()));
         return promise;
       },
-    }));
+    });
+  });
 
   /** Opens a pipeline, and returns what calls a function in it. */
-  open(owner: string): (name: string) => void {
+  open(owner: string): (name: string, file?: string) => void {
     const pool = this.processes.open(owner);
-    return (name) => {
-      pool.run({ file: "a.py", name, calls: new Uint8Array() });
+    return (name, file = "a.py") => {
+      pool.run({ file, name, calls: new Uint8Array() });
     };
   }
 
@@ -34,6 +42,13 @@ class Bench {
   async endOne(): Promise<void> {
     this.#ends.shift()?.();
     await settled();
+  }
+
+  /** Makes a call for each core to a file, and ends them. */
+  async round(call: (name: string, file: string) => void, file: string): Promise<void> {
+    for (let i = 0; i < CORES; i++) call("f", file);
+    await settled();
+    for (let i = 0; i < CORES; i++) await this.endOne();
   }
 }
 
@@ -63,3 +78,40 @@ Deno.test("PythonProcesses lets the pipelines of an identity take turns", async 
   for (let i = 0; i < 4; i++) await bench.endOne();
   assertEquals(bench.begun.slice(CORES), ["first", "second", "first", "second"]);
 });
+
+Deno.test("PythonProcesses lets a process call functions of one folder only, and keeps those of two folders", async () => {
+  const bench = new Bench();
+  const call = bench.open("a");
+  for (const file of ["/a/x.py", "/b/x.py", "/a/y.py", "/b/x.py"]) await bench.round(call, file);
+  const files = bench.files.map((files) => [...files].join());
+  assertEquals(files.toSorted(), [
+    ...Array(CORES).fill("/a/x.py,/a/y.py"),
+    ...Array(CORES).fill("/b/x.py"),
+  ]);
+});
+
+Deno.test("PythonProcesses runs at most two processes per core, however many folders there are", async () => {
+  const bench = new Bench();
+  const call = bench.open("a");
+  for (let i = 0; i < 5; i++) {
+    await bench.round(call, `/${i}/x.py`);
+    assertEquals(bench.alive, Math.min(i + 1, 2) * CORES);
+  }
+});
+
+const ofTheMost = { ignore: CORES === 1 };
+Deno.test(
+  "PythonProcesses ends an idle process of the folder that has the most",
+  ofTheMost,
+  async () => {
+    const bench = new Bench();
+    const call = bench.open("a");
+    call("f", "/rare/x.py");
+    await settled();
+    await bench.endOne();
+    for (const folder of ["/a", "/b", "/a", "/b"]) await bench.round(call, `${folder}/x.py`);
+    call("f", "/rare/x.py");
+    await settled();
+    assertEquals(bench.files.filter((files) => files.has("/rare/x.py")).length, 1);
+  },
+);

@@ -19,9 +19,10 @@ function notingThread(heard: string[]): SegmentThread {
 Deno.test("a closed segment asks nothing of the segment that its thread runs next", async () => {
   const heard: string[] = [];
   const thread = notingThread(heard);
-  const closed = await openSegment(thread, {} as Segment, () => {});
+  const start = { segment: {} as Segment, python: false } as const;
+  const closed = await openSegment(thread, start, () => {});
   closed.close();
-  const next = await openSegment(thread, {} as Segment, () => {});
+  const next = await openSegment(thread, start, () => {});
   const error = await assertRejects(() => closed.ask({ kind: "save" }), LeatError, "disposed");
   assertEquals(error.code, "cancelled");
   assertEquals(await next.ask({ kind: "save" }), { stats: [] });
