@@ -21,6 +21,8 @@ export interface Supplied {
   readonly isAlive: boolean;
   /** Whether it is occupied, so that no caller gets it now. Left out: never. */
   readonly isOccupied?: boolean;
+  /** Whether a caller of `share` uses it, so that it must not end. Left out: never. */
+  readonly isShared?: boolean;
   terminate(): unknown;
 }
 
@@ -237,8 +239,19 @@ export class Supply<T extends Supplied> {
     const { returnedMax: sparesMax = 1 } = this.#options;
     const waiting = item.isOccupied === true ? undefined : this.#next();
     if (waiting !== undefined) waiting.resolve(item);
-    else if (this.#spares.size < sparesMax && !this.#isClosed) this.#spares.add(item);
-    else item.terminate();
+    else if (this.#isClosed) item.terminate();
+    else {
+      this.#spares.add(item);
+      if (this.#spares.size > sparesMax) this.#endNewestUnused();
+    }
+  }
+
+  /** Ends the newest spare one that no caller shares. If all are shared, all stay. */
+  #endNewestUnused(): void {
+    const unused = [...this.#spares].findLast(({ isShared }) => isShared !== true);
+    if (unused === undefined) return;
+    this.#spares.delete(unused);
+    unused.terminate();
   }
 
   #next(): Waiting<T> | undefined {

@@ -55,11 +55,14 @@ function oneChannel(samples: Float32Array | Tensor): ArrayLike<number> {
   const data = samples.data as ArrayLike<number>;
   if (frames === undefined || channels === 0 || more.length > 0) throw refuse(samples);
   if (channels === 1) return data;
-  return Float64Array.from({ length: frames }, (_, frame) => {
+  // `Float64Array.from` would take several times as long.
+  const means = new Float64Array(frames);
+  for (let frame = 0; frame < frames; frame++) {
     let sum = 0;
     for (let channel = 0; channel < channels; channel++) sum += data[frame * channels + channel]!;
-    return sum / channels;
-  });
+    means[frame] = sum / channels;
+  }
+  return means;
 }
 
 function refuse(samples: unknown): LeatError {

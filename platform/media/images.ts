@@ -104,10 +104,11 @@ export class Images implements ImageCodec {
    * its luma (BT.601); alpha that is not requested is dropped, not blended.
    * @throws {LeatError} `data_loss` for an image that is empty, truncated or damaged,
    * libjpeg-turbo's warnings included; `resource_exhausted` beyond {@linkcode
-   * ImageLimits.imageBytesMax}, before memory is allocated; `unimplemented` for animations, and
-   * where a system lacks CMYK or the `dctMethod`; `invalid_argument` for another format, a crop
-   * outside of the image, an invalid size, or channels other than 1, 3 and 4; `permission_denied` if
-   * the library may not be loaded.
+   * ImageLimits.imageBytesMax}, before memory is allocated, and if there is no memory;
+   * `unimplemented` for animations, for JPEGs of other than 8 bits per sample or of a rare process,
+   * and where a system lacks CMYK or the `dctMethod`; `invalid_argument` for another format, a crop
+   * outside of the image, an invalid size, or channels other than 1, 3 and 4; `permission_denied`
+   * if the library may not be loaded.
    */
   decode(
     bytes: Uint8Array,

@@ -3,7 +3,7 @@
 import { nodeZlib } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
 import { beginsWith, type Channels, packRgba, type PixelSize, RGBA_BYTES } from "./image_format.ts";
-import { WasmFormat, WasmLibrary } from "./wasm_library.ts";
+import { outOfMemory, WasmFormat, WasmLibrary } from "./wasm_library.ts";
 
 /**
  * The used part of LodePNG: writes the address of RGBA bytes and the size; returns 0 or an error.
@@ -17,6 +17,9 @@ interface Lodepng {
     byteLength: number,
   ): number;
 }
+
+/** LodePNG's error if it cannot allocate memory. */
+const NO_MEMORY = 83;
 
 /** Length and type before a chunk's data, and the checksum after it. */
 const CHUNK_FRAME_BYTES = 12;
@@ -79,6 +82,7 @@ export class PngFormat extends WasmFormat<Lodepng> {
       const [rgba = 0] = memory.integers(outputs, 1);
       memory.free(outputs);
       memory.free(input);
+      if (error === NO_MEMORY) throw outOfMemory(this.bytesToDecode(bytes));
       if (error !== 0) throw damaged(bytes, `its contents are damaged (LodePNG's error ${error})`);
       packRgba(memory.view(rgba, width * height * RGBA_BYTES), into, channels);
       memory.free(rgba);

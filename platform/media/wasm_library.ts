@@ -93,6 +93,18 @@ export abstract class WasmFormat<E> implements ImageFormat {
   }
 }
 
+export function outOfMemory(byteLength: number): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `There is no memory to decode an image: ${byteLength} bytes are needed`,
+  );
+}
+
+/** WebAssembly returns signed integers: addresses from 2 GiB would be negative. */
+function addressOf(pointer: number): number {
+  return pointer >>> 0;
+}
+
 /** The memory of a library, for one call. */
 class WasmMemory {
   readonly #exports: Exports;
@@ -103,12 +115,9 @@ class WasmMemory {
 
   /** @throws {LeatError} `resource_exhausted` if there is no memory. */
   allocate(byteLength: number): number {
-    const pointer = this.#exports.malloc(byteLength);
+    const pointer = addressOf(this.#exports.malloc(byteLength));
     if (pointer !== 0) return pointer;
-    throw new LeatError(
-      "resource_exhausted",
-      `There is no memory to decode an image: ${byteLength} bytes were asked for`,
-    );
+    throw outOfMemory(byteLength);
   }
 
   free(pointer: number): void {
@@ -117,7 +126,7 @@ class WasmMemory {
 
   /** A view of the memory, valid until the next allocation. */
   view(pointer: number, byteLength: number): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(this.#exports.memory.buffer, pointer, byteLength);
+    return new Uint8Array(this.#exports.memory.buffer, addressOf(pointer), byteLength);
   }
 
   integers(pointer: number, count: number): number[] {

@@ -90,7 +90,11 @@ export class WebpFormat extends WasmFormat<Webp> {
       const [decodedWidth = 0, decodedHeight = 0] = memory.integers(size, 2);
       memory.free(size);
       memory.free(input);
-      if (rgba === 0) throw damaged(bytes, "its compressed data is damaged");
+      if (rgba === 0) {
+        // The library does not tell lack of memory from damage. `allocate` throws if there is none.
+        memory.free(memory.allocate(this.bytesToDecode(bytes)));
+        throw damaged(bytes, "its compressed data is damaged");
+      }
       if (decodedWidth !== width || decodedHeight !== height) {
         throw damaged(
           bytes,

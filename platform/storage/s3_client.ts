@@ -32,6 +32,12 @@ const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
 /** Regions become part of a host name. A region in an answer must not be able to name another host. */
 const REGION = /^[a-z0-9-]+$/;
 
+/**
+ * Buckets that can be part of a host name. The wildcard certificate covers one level of names, so no
+ * dots; URLs have hosts in lower case.
+ */
+const HOST_BUCKET = /^[a-z0-9-]+$/;
+
 const XML = new XMLParser({
   ignoreAttributes: true,
   isArray: (name) => name === "Contents",
@@ -133,8 +139,7 @@ export class S3Client {
     const endpoint = this.#settings.endpoint ?? amazonEndpoint(region);
     const { protocol, host } = endpoint;
     const path = endpoint.pathname.replace(/\/+$/, "");
-    // The wildcard certificate for buckets covers one level of names, so no bucket with a dot.
-    const inHost = addressing === "host" && !bucket.includes(".");
+    const inHost = addressing === "host" && HOST_BUCKET.test(bucket);
     return inHost
       ? `${protocol}//${bucket}.${host}${path}`
       : `${protocol}//${host}${path}/${bucket}`;

@@ -65,13 +65,14 @@ async function* keysOf(
 }
 
 function parse(scheme: string, path: string): { bucket: string; key: string } {
-  const [, bucket, key] = /^[a-z0-9]+:\/\/([A-Za-z0-9._-]+)\/(.+)$/s.exec(path) ?? [];
+  // In a URL, "." and ".." would be folders, and the key would begin with the bucket.
+  const [, bucket, key] = /^[a-z0-9]+:\/\/(?!\.\.?\/)([A-Za-z0-9._-]+)\/(.+)$/s.exec(path) ?? [];
   if (bucket !== undefined && key !== undefined) return { bucket, key };
   throw new LeatError(
     "invalid_argument",
     `Cannot read ${
       shownPath(path)
-    }: a path is ${scheme}://BUCKET/KEY, with a bucket's name of letters, digits, ".", "_" and "-".`,
+    }: a path is ${scheme}://BUCKET/KEY, with a bucket's name of letters, digits, ".", "_" and "-", but not "." or "..".`,
   );
 }
 

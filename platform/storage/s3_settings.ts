@@ -29,7 +29,7 @@ export interface S3Options {
   /**
    * Where requests have the name of the bucket: in the path (`host/bucket/key`) or in the host
    * (`bucket.host/key`). Default: in the path if an endpoint is given, otherwise in the host. Buckets
-   * with a dot in their name are always in the path.
+   * with other characters than lower-case letters, digits and "-" are always in the path.
    */
   readonly addressing?: "path" | "host";
 }

@@ -344,6 +344,11 @@ class RunnerThread implements Supplied {
     return this.abandoned > 0;
   }
 
+  /** Whether a listing that is awaited runs on it. */
+  get isShared(): boolean {
+    return this.listings > 0;
+  }
+
   /** Resolves when the thread has loaded. Rejects if it dies first. */
   get loaded(): Promise<unknown> {
     return this.#ready;

@@ -8,6 +8,12 @@ export interface JpegHeader {
   readonly width: number;
   readonly height: number;
   readonly components: number;
+  /** The marker of the frame header, which says how the image is coded. */
+  readonly process: number;
+  /** Bits of a sample. */
+  readonly precision: number;
+  /** Pixels of a block of coded units (iMCU) from left to right. The library crops at its multiples. */
+  readonly blockWidth: number;
   /** Whether an Adobe program wrote it. In its CMYK, 255 is no ink. */
   readonly isAdobe: boolean;
   /**
@@ -27,6 +33,8 @@ const ADOBE = [...new TextEncoder().encode("Adobe")];
 /** 0xc0 to 0xcf start a frame, except these: Huffman tables, an extension, conditioning. */
 const NO_FRAMES: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
 const PROGRESSIVE_FRAMES: ReadonlySet<number> = new Set([0xc2, 0xc6, 0xca, 0xce]);
+/** Pixels of a coded unit, and bytes of a component in the frame header. */
+const [UNIT_WIDTH, COMPONENT_BYTES] = [8, 3];
 
 /** Whether bytes begin like a JPEG, as far as there are any. */
 export function isJpeg(bytes: Uint8Array): boolean {
@@ -91,12 +99,22 @@ function readFrame(bytes: Uint8Array, at: number): Omit<JpegHeader, "isAdobe"> {
   const height = bytes[at + 5]! << 8 | bytes[at + 6]!;
   const width = bytes[at + 7]! << 8 | bytes[at + 8]!;
   const components = bytes[at + 9]!;
+  const process = bytes[at + 1]!, precision = bytes[at + 4]!;
   if (width === 0 || height === 0) {
     throw broken(bytes, `its frame header claims ${width} × ${height} pixels`);
   }
-  const hasManyScans = PROGRESSIVE_FRAMES.has(bytes[at + 1]!) ||
-    !isInterleaved(bytes, at, components);
-  return { width, height, components, hasManyScans };
+  const hasManyScans = PROGRESSIVE_FRAMES.has(process) || !isInterleaved(bytes, at, components);
+  const blockWidth = UNIT_WIDTH * largestFactor(bytes, at, components);
+  return { width, height, components, process, precision, blockWidth, hasManyScans };
+}
+
+/** The largest horizontal sampling factor of the components. */
+function largestFactor(bytes: Uint8Array, at: number, components: number): number {
+  let largest = 1;
+  for (let i = 0; i < components; i++) {
+    largest = Math.max(largest, (bytes[at + 11 + COMPONENT_BYTES * i] ?? 0) >> 4);
+  }
+  return largest;
 }
 
 /**

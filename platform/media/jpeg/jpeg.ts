@@ -9,6 +9,12 @@ import type { JpegLibrary } from "./jpeg_library.ts";
 /** Limit of the scans of a JPEG. Encoders write about ten for a progressive one. */
 export const SCANS_MAX = 200;
 
+/** The marker of SOF0, the baseline process. */
+const FIRST_PROCESS = 0xc0;
+/** With Huffman codes: baseline, extended, progressive, lossless; with arithmetic ones: extended, progressive. */
+const SUPPORTED_PROCESSES: ReadonlySet<number> = new Set([0xc0, 0xc1, 0xc2, 0xc3, 0xc9, 0xca]);
+const SUPPORTED_BITS = 8;
+
 /** The number of components of CMYK, and of YCCK, which libjpeg-turbo converts to it. */
 const CMYK = 4;
 /** Bytes of memory for a pixel of CMYK besides its colours: the decoder's and a copy to convert. */
@@ -42,14 +48,16 @@ export class JpegFormat implements ImageFormat {
 
   decode(bytes: Uint8Array, plan: DecodePlan, place?: Placing): Decoded | Promise<Decoded> {
     const header = readJpegHeader(bytes);
+    requireSupported(header);
     requireColours(header);
     if (header.hasManyScans) requireScans(bytes, header);
     const failed = (cause: unknown): never => {
       throw cause instanceof LeatError ? cause : damagedJpeg(bytes, header, cause);
     };
-    const { width, height, components, isAdobe } = header;
+    const { width, height, components, isAdobe, blockWidth } = header;
     const inks = components !== CMYK ? undefined : isAdobe ? "adobe" : "plain";
-    const request = { width, height, plan, place, inks, scansMax: SCANS_MAX } as const;
+    const limits = { libraryBytes: this.bytesToDecode(bytes), scansMax: SCANS_MAX };
+    const request = { width, height, blockWidth, plan, place, inks, ...limits } as const;
     try {
       const decoded = this.#library!.decode(bytes, request);
       return decoded instanceof Promise ? decoded.catch(failed) : decoded;
@@ -83,6 +91,17 @@ function requireScans(bytes: Uint8Array, { width, height }: JpegHeader): void {
   throw new LeatError(
     "resource_exhausted",
     `A JPEG of ${width} × ${height} pixels has more than ${SCANS_MAX} scans (SCANS_MAX); write it with fewer.`,
+  );
+}
+
+/** Other processes and precisions are valid, but the library does not decode them. */
+function requireSupported({ process, precision }: JpegHeader): void {
+  if (SUPPORTED_PROCESSES.has(process) && precision === SUPPORTED_BITS) return;
+  const name = `SOF${process - FIRST_PROCESS}`;
+  throw new LeatError(
+    "unimplemented",
+    `A JPEG of ${precision} bits per sample in the process ${name} is not decoded; ` +
+      `convert it to ${SUPPORTED_BITS} bits, baseline or progressive.`,
   );
 }
 

@@ -27,14 +27,12 @@ const BLOCKING_PIXELS_MIN = 4_194_304;
 const DECOMPRESS = 1;
 /** Numbers of `enum TJPARAM`. */
 const PARAMETER = {
-  ...{ stopOnWarning: 0, subsampling: 4, width: 5, height: 6, fastDct: 10, scanLimit: 13 },
+  ...{ stopOnWarning: 0, width: 5, height: 6, fastDct: 10, scanLimit: 13 },
 };
 /** Numbers of `enum TJPF`. */
 const PIXEL_FORMAT: Readonly<Record<Channels, number>> = { 1: 6, 3: 0, 4: 7 };
 const PIXEL_FORMAT_CMYK = 11;
 const CMYK_BYTES = 4;
-/** Pixels of a block of coded units (iMCU) from left to right, by the number of `enum TJSAMP`. */
-const BLOCK_WIDTH = [8, 16, 16, 8, 8, 32, 8];
 /** How far chroma upsampling reaches, in pixels. */
 const MARGIN = 2;
 
@@ -42,12 +40,16 @@ export interface DecodeRequest {
   /** The size that the header states. */
   readonly width: number;
   readonly height: number;
+  /** The width of a block of coded units, by the header. */
+  readonly blockWidth: number;
   /** The part of the image that is needed, and its transformation. */
   readonly plan: DecodePlan;
   /** How the inks of a JPEG of CMYK are stored; `undefined` for colours and grey. */
   readonly inks?: Inks | undefined;
   /** Provides the memory for the result. */
   readonly place?: Placing | undefined;
+  /** The bytes of memory that the library itself needs. */
+  readonly libraryBytes: number;
   /** Limit of the scans of a JPEG. */
   readonly scansMax: number;
 }
@@ -111,6 +113,16 @@ export class TurboDecoder {
     this.library.symbols.copyOut(into, address, BigInt(into.length));
   }
 
+  /**
+   * Throws `resource_exhausted` if no `byteLength` bytes more can be allocated. After a failure this
+   * tells lack of memory from damage, which the library does not.
+   */
+  requireMemory(byteLength: number): void {
+    const { symbols } = this.library;
+    if (byteLength === 0) return; // allocating nothing may give no address
+    symbols.tj3Free(symbols.tj3Alloc(BigInt(byteLength)) || outOfMemory(byteLength));
+  }
+
   /** Frees buffers that are too large to keep. */
   trim(): void {
     this.#file.trim();
@@ -131,7 +143,7 @@ export class TurboDecoder {
       await undefined; // so that the destination of the result is known, as below
       this.#check(this.library.symbols.tj3Decompress8(...args));
     } else {
-      this.#check(await this.library.decompressAsync(...args));
+      requireDecoded(await this.library.decompressAsync(...args));
     }
     return part;
   }
@@ -154,7 +166,7 @@ export class TurboDecoder {
     if (outcome === undefined) {
       return await this.#decodeAsync(args, { region, isTransformed: false });
     }
-    this.#check(await outcome);
+    requireDecoded(await outcome);
     if (shared !== undefined) return { region, isTransformed: true, placed: shared };
     this.#isTransformed = true;
     return { region, isTransformed: true };
@@ -180,10 +192,8 @@ export class TurboDecoder {
    * Restricts the next call to the blocks around the wanted part, and returns their rectangle. With
    * the margin, the wanted pixels have the same values as in the decoded whole image.
    */
-  #crop({ width, height, plan: { crop: wanted } }: DecodeRequest): Region {
+  #crop({ width, height, blockWidth: block, plan: { crop: wanted } }: DecodeRequest): Region {
     const whole = { x: 0, y: 0, width, height };
-    const block = BLOCK_WIDTH[this.library.symbols.tj3Get(this.#handle, PARAMETER.subsampling)];
-    if (block === undefined) return whole;
     const x = Math.max(0, Math.floor((wanted.x - MARGIN) / block)) * block;
     const right = Math.min(width, Math.ceil((wanted.x + wanted.width + MARGIN) / block) * block);
     const region = { x, y: wanted.y, width: right - x, height: wanted.height };
@@ -196,6 +206,11 @@ export class TurboDecoder {
   #check(status: number): void {
     if (status !== 0) throw this.library.errorOf(this.#handle);
   }
+}
+
+/** Checks the status that another thread has got. The library's error text is known only there. */
+function requireDecoded(status: number): void {
+  if (status !== 0) throw new Error("libjpeg-turbo refused the image on another thread");
 }
 
 function sharedOf(memory: TypedArray | undefined): TypedArray | undefined {

@@ -69,9 +69,13 @@ function decodeWith(
   const { inks } = request;
   library.hold();
   const failed = (error: unknown): never => {
-    decoderPool.discard(decoder);
-    library.release();
-    throw error;
+    try {
+      decoder.requireMemory(request.libraryBytes);
+      throw error;
+    } finally {
+      decoderPool.discard(decoder);
+      library.release();
+    }
   };
   const decoded = (part: DecodedPart): Decoded => ({
     ...part,

@@ -91,7 +91,7 @@ export class TurboLibrary {
     return this.#asyncLibrary.symbols.tj3Decompress8(...args);
   }
 
-  /** Why the last call with this handle failed. */
+  /** Why the last call with this handle, on the calling thread, failed. */
   errorOf(handle: bigint): Error {
     const text = this.symbols.tj3GetErrorStr(handle);
     const byteLength = this.symbols.strlen(text);

@@ -274,6 +274,24 @@ imageTest(
   { ignore: turboLibraryPath() === undefined },
 );
 
+imageTest(
+  "decode says unimplemented for a JPEG of more than 8 bits or of a rare process, whose size is known",
+  async () => {
+    const jpeg = await images.encode(picture(20, 10));
+    const frame = jpeg.findIndex((byte, i) => byte === 0xff && jpeg[i + 1] === 0xc0);
+    const cases = [[0xc1, 12, "12 bits"], [0xc5, 8, "SOF5"], [0xcb, 8, "SOF11"]] as const;
+    for (const [process, precision, what] of cases) {
+      const rare = jpeg.with(frame + 1, process).with(frame + 4, precision);
+      assertEquals(images.size(rare), { width: 20, height: 10 });
+      const error = await failure(rare);
+      assertEquals(error.code, "unimplemented");
+      assertStringIncludes(error.message, what);
+    }
+    const extended = await images.decode(jpeg.with(frame + 1, 0xc1));
+    assertEquals(extended, await images.decode(jpeg));
+  },
+);
+
 imageTest("decode refuses invalid crops and sizes", async () => {
   const jpeg = await images.encode(picture(20, 10));
   const options: ImageDecodeOptions[] = [

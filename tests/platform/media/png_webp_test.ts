@@ -327,6 +327,18 @@ Deno.test("decode refuses a small PNG with very many pixels, and releases the me
   assert(large!.kept < 60_000_000, `${large!.kept} bytes`);
 });
 
+Deno.test("decode says resource_exhausted where a library for PNGs or WebPs gets no memory", async () => {
+  const png = writePng(RULED);
+  const pngCode = (error: number) => codeWith(png, () => ({ lodepng_decode32: () => error }));
+  assertEquals([await pngCode(83), await pngCode(27)], ["resource_exhausted", "data_loss"]);
+  const webpCode = (bytesMax: number) =>
+    codeWith(LOSSLESS, ({ malloc }) => ({
+      WebPDecodeRGBA: () => 0,
+      malloc: (byteLength) => byteLength > bytesMax ? 0 : malloc!(byteLength),
+    }));
+  assertEquals([await webpCode(1_000), await webpCode(1e6)], ["resource_exhausted", "data_loss"]);
+});
+
 Deno.test("imageBytesMax allows larger images, and fewer", async () => {
   const png = writePng({ width: 64, height: 64, depth: 8, colour: RGB, at: () => 7 });
   for (const [bytes, name] of [[png, "PNG"], [LOSSLESS, "WebP"]] as const) {
@@ -342,6 +354,29 @@ Deno.test("imageBytesMax allows larger images, and fewer", async () => {
     await new Images({ imageBytesMax: 4 * needed }).decode(bytes);
   }
 });
+
+type Functions = Record<string, (...args: number[]) => number>;
+
+/** The error code of decoding by a library some of whose functions are replaced. */
+async function codeWith(bytes: Uint8Array, others: (own: Functions) => Functions): Promise<string> {
+  const { Instance } = WebAssembly;
+  class Replaced {
+    readonly exports: WebAssembly.Exports;
+    constructor(module: WebAssembly.Module, imports?: WebAssembly.Imports) {
+      const { exports } = new Instance(module, imports);
+      this.exports = { ...exports, ...others(exports as Functions) };
+    }
+  }
+  WebAssembly.Instance = Replaced as typeof Instance;
+  try {
+    return await Promise.try(() => new Images().decode(bytes)).then(
+      () => "none",
+      (error) => LeatError.from(error).code,
+    );
+  } finally {
+    WebAssembly.Instance = Instance;
+  }
+}
 
 /** A zlib stream. */
 async function deflatedZeros(megabytes: number): Promise<Uint8Array<ArrayBuffer>> {

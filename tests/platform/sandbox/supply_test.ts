@@ -27,6 +27,7 @@ class Process implements Supplied {
   readonly loaded = this.loading.promise;
   isAlive = true;
   isOccupied = false;
+  isShared = false;
 
   constructor(readonly number: number) {}
 
@@ -361,6 +362,25 @@ Deno.test("Supply.share leaves a process to the next caller, unless it is occupi
   supplied.supply.take().catch(() => {});
   assertEquals(supplied.started.length, 3);
   supplied.supply.close();
+});
+
+Deno.test("Supply ends no process that a caller shares, but an unused one if there are too many", async () => {
+  const supplied = new TestSupply(1, 2);
+  const { supply, started } = supplied;
+  const shared = supply.share();
+  await supplied.step();
+  (await shared).isShared = true;
+  const taken = [await supply.take()];
+  assertEquals(taken, [started[0]], "a pipeline gets the shared one");
+  for (let i = 0; i < 2; i++) {
+    const next = supply.take();
+    await supplied.step();
+    taken.push(await next);
+  }
+  for (const process of taken.toReversed()) supply.giveBack(process);
+  assertEquals(started.map(({ isAlive }) => isAlive), [true, false, true]);
+  assertEquals(await supply.take(), started[0]);
+  supply.close();
 });
 
 Deno.test("a confined runner that is disposed in the queue ends, and starts no process", async () => {

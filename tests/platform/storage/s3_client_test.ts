@@ -96,6 +96,20 @@ Deno.test("a region in an answer cannot name another host", async () => {
   assertEquals(await hostAfter("eu-west-1"), "bucket.s3.eu-west-1.amazonaws.com");
 });
 
+Deno.test("a bucket is in the host only if the host can have its exact name", async () => {
+  const store = new S3Client(
+    "s3",
+    s3Settings({ anonymous: true }, () => undefined),
+    new HttpClient(),
+  );
+  const urlOf = async (bucket: string) =>
+    new URL((await store.source(bucket, "key").request("bytes=0-9")).url).href;
+  assertEquals(await urlOf("my-bucket2"), "https://my-bucket2.s3.us-east-1.amazonaws.com/key");
+  for (const bucket of ["MyBucket", "my_bucket", "my.bucket", "..bucket"]) {
+    assertEquals(await urlOf(bucket), `https://s3.us-east-1.amazonaws.com/${bucket}/key`);
+  }
+});
+
 Deno.test("redirects of stores are not followed", async () => {
   await using elsewhere = new RangeServer(noise(10));
   const fault: Fault = () => Response.redirect(`${elsewhere.origin}/key`);

@@ -209,6 +209,8 @@ Deno.test("a store's refusal is explained", async () => {
       ["bucket/../here", {}, "invalid_argument", "no URL has such a path"],
       ["b?cket/here", {}, "invalid_argument", "s3://BUCKET/KEY"],
       ["bucket", {}, "invalid_argument", "s3://BUCKET/KEY"],
+      ["../here", {}, "invalid_argument", 'not "." or ".."'],
+      ["./here", {}, "invalid_argument", 'not "." or ".."'],
     ];
   for (const [path, s3 = {}, code, said] of cases) {
     const message = await failure(() => storage({ s3 }).open(`s3://${path}`), code);

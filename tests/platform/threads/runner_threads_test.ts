@@ -283,6 +283,39 @@ Deno.test("RunnerThreads ends a thread with a cancelled listing once its pipelin
   await runners.close();
 });
 
+Deno.test("RunnerThreads ends no thread on which an awaited listing runs if too many come back", async () => {
+  let ends = 0;
+  // The listing waits for its storage, and other work of its thread continues.
+  const runners = new RunnerThreads({ storageLatencyMs: 600_000 }, {
+    start: (...args) => {
+      const end = startThread(...args);
+      return () => {
+        ends++;
+        end();
+      };
+    },
+  });
+  await runners.listSplits(Dataset.range(1).serialize());
+  const givingUp = new AbortController();
+  const lines = Dataset.textLines(import.meta.filename!);
+  let isOver = false;
+  const over = runners.listSplits(lines.serialize(), givingUp.signal).catch(() => isOver = true);
+  // The first gets the thread of the listing. Of the others' threads, four are kept.
+  const open: Runner[] = [];
+  for (let i = 0; i < 6; i++) {
+    open.push(runners.start(settings(Dataset.range(1)), NO_SPLITS));
+    assertEquals(await drain(open[i]!), [0]);
+  }
+  for (const runner of open.slice(1)) runner.dispose();
+  await until(() => ends === 1);
+  open[0]!.dispose();
+  await until(() => ends === 2);
+  assertEquals(isOver, false);
+  givingUp.abort();
+  await over;
+  await runners.close();
+});
+
 Deno.test("RunnerThreads starts a pipeline once a thread can be started, and leaves nothing open of one that cannot", async () => {
   let starts = 0;
   const told: string[] = [];

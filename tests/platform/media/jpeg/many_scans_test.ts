@@ -5,13 +5,10 @@ import { LeatError } from "../../../../core/error.ts";
 import { Images } from "../../../../platform/media/images.ts";
 import { JpegFormat, SCANS_MAX } from "../../../../platform/media/jpeg/jpeg.ts";
 import { imageTest } from "../../../lib/image_test.ts";
+import { segment } from "./jpeg_writer.ts";
 
 const WIDTH = 24, HEIGHT = 16;
 const OUTPUT_BYTES = WIDTH * HEIGHT * 3;
-
-function segment(marker: number, ...content: number[]): number[] {
-  return [0xff, marker, 0, content.length + 2, ...content];
-}
 
 /** A scan of some components. Each block is two bits: no change of the mean, end of block. */
 function scan(...components: number[]): number[] {

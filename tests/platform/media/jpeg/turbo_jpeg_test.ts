@@ -1,12 +1,13 @@
 /** JPEGs by the shared library, against the addon of the same library. */
 
-import { assert, assertEquals, assertRejects } from "../../../assert.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "../../../assert.ts";
 import { RandomStream } from "../../../../core/philox.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { Dataset, type ImageDecodeOptions, Images, Tensor } from "../../../../mod.ts";
 import { loadJpegAddon } from "../../../../platform/media/jpeg/jpeg_addon.ts";
-import { TurboDecoder } from "../../../../platform/media/jpeg/turbo_decoder.ts";
+import { type DecodeRequest, TurboDecoder } from "../../../../platform/media/jpeg/turbo_decoder.ts";
 import { decodePlan } from "../../../../platform/media/decode_plan.ts";
+import { readJpegHeader } from "../../../../platform/media/jpeg/header.ts";
 import { DecoderPool, decoderPool } from "../../../../platform/media/jpeg/decoder_pool.ts";
 import { TurboJpeg } from "../../../../platform/media/jpeg/turbo_jpeg.ts";
 import {
@@ -23,6 +24,8 @@ const CHANNELS: readonly Channels[] = [1, 3, 4];
 interface Kind {
   readonly subsampling: number;
   readonly progressive: number;
+  /** Further parameters of the library, by number. */
+  readonly others?: Readonly<Record<number, number>>;
 }
 
 /** Noise, which shows every wrong neighbour. */
@@ -38,6 +41,9 @@ function encode({ symbols }: TurboLibrary, image: Tensor<"uint8">, kind: Kind): 
   symbols.tj3Set(handle, 3, 85);
   symbols.tj3Set(handle, 4, kind.subsampling);
   symbols.tj3Set(handle, 12, kind.progressive);
+  for (const [number, value] of Object.entries(kind.others ?? {})) {
+    assertEquals(symbols.tj3Set(handle, Number(number), value), 0);
+  }
   const address = new BigUint64Array(1), byteLength = new BigUint64Array(1);
   const out = [address, byteLength] as const;
   assertEquals(symbols.tj3Compress8(handle, image.data, width, 0, height, 0, ...out), 0);
@@ -68,6 +74,12 @@ Deno.dlopen = (path, symbols) => {
   return { symbols: counted as never, close: () => library.close() };
 };
 
+/** A request for an image, by its header. */
+function requestOf(jpeg: Uint8Array, options: ImageDecodeOptions = {}): DecodeRequest {
+  const header = readJpegHeader(jpeg);
+  return { ...header, plan: decodePlan(options, header), libraryBytes: 0, scansMax: 200 };
+}
+
 function cut(pixels: Uint8Array, from: Region, wanted: Region, channels: number): Uint8Array {
   const rows = [];
   for (let y = wanted.y - from.y; y < wanted.y - from.y + wanted.height; y++) {
@@ -90,11 +102,9 @@ imageTest(
       const jpeg = encode(library, noise(width, height, random), kind);
       for (const channels of CHANNELS) {
         const all = { x: 0, y: 0, width, height };
-        const request = (crop: Region) => ({
-          ...{ width, height, scansMax: 200 },
-          // The addon has no other method.
-          plan: decodePlan({ channels, crop, dctMethod: "INTEGER_FAST" }, all),
-        });
+        // The addon has no other method.
+        const request = (crop: Region) =>
+          requestOf(jpeg, { channels, crop, dctMethod: "INTEGER_FAST" });
         const whole = new Uint8Array(width * height * channels);
         addon.decode(jpeg, request(all)).read(whole);
         for (let part = 0; part < 6; part++) {
@@ -197,7 +207,6 @@ imageTest(
   "TurboDecoder's pixels of a whole image are the result, of a crop they are not",
   async () => {
     const library = openTurboLibrary()!;
-    const size = { width: 160, height: 120 };
     const crop = { x: 4, y: 4, width: 100, height: 100 };
     const jpeg = encode(library, noise(160, 120, new RandomStream(7n, [])), {
       subsampling: 0,
@@ -206,8 +215,7 @@ imageTest(
     const decoder = new TurboDecoder(library);
     library.hold();
     const isTransformed = async (options: ImageDecodeOptions) => {
-      const plan = decodePlan(options, size);
-      return (await decoder.decode(jpeg, { ...size, plan, scansMax: 1 })).isTransformed;
+      return (await decoder.decode(jpeg, requestOf(jpeg, options))).isTransformed;
     };
     // Otherwise the calling thread would copy the pixels once more, as if it transformed them.
     assertEquals([await isTransformed({}), await isTransformed({ crop })], [true, false]);
@@ -221,8 +229,6 @@ imageTest(
   "TurboDecoder decodes on another thread, except where there is only one core",
   async () => {
     const library = openTurboLibrary()!;
-    const size = { width: 160, height: 120 };
-    const plan = decodePlan({}, size);
     const jpeg = encode(library, noise(160, 120, new RandomStream(7n, [])), {
       subsampling: 0,
       progressive: 0,
@@ -236,7 +242,7 @@ imageTest(
     library.hold();
     for (const [cores, expected] of [[1, 0], [2, 1]] as const) {
       const decoder = new TurboDecoder(library, cores);
-      await decoder.decode(jpeg, { ...size, plan, scansMax: 1 });
+      await decoder.decode(jpeg, requestOf(jpeg));
       assertEquals(onThreads, expected, `${cores} cores`);
       decoder.free();
     }
@@ -244,6 +250,64 @@ imageTest(
   },
   { ignore },
 );
+
+imageTest(
+  "TurboDecoder claims no reason of the library for a failure on another thread",
+  async () => {
+    const library = openTurboLibrary()!;
+    const jpeg = encode(library, noise(160, 120, new RandomStream(7n, [])), {
+      subsampling: 0,
+      progressive: 0,
+    });
+    jpeg.set([0xff, 0xc0], jpeg.length >> 1);
+    const decoder = new TurboDecoder(library, 2);
+    library.hold();
+    const { message } = await assertRejects(
+      async () => await decoder.decode(jpeg, requestOf(jpeg)),
+      Error,
+    );
+    assertEquals(message, "libjpeg-turbo refused the image on another thread");
+    library.release();
+    decoder.free();
+  },
+  { ignore },
+);
+
+imageTest(
+  "TurboJpeg tells lack of memory from damage, which the library reports in the same way",
+  () => {
+    const library = openTurboLibrary()!;
+    const image = noise(16, 16, new RandomStream(8n, []));
+    const jpeg = encode(library, image, { subsampling: 0, progressive: 1 });
+    const { tj3Alloc } = library.symbols;
+    const symbols = {
+      ...library.symbols,
+      tj3Decompress8: () => -1,
+      tj3Alloc: (byteLength: bigint) => byteLength > 1_000_000n ? 0n : tj3Alloc(byteLength),
+    };
+    const turbo = new TurboJpeg(Object.assign(library, { symbols }));
+    const code = (libraryBytes: number) => {
+      const request = { ...requestOf(jpeg), libraryBytes };
+      const error = assertThrows(() => turbo.decode(jpeg, request));
+      return error instanceof LeatError ? error.code : "the library's";
+    };
+    assertEquals([code(1_000_001), code(0)], ["resource_exhausted", "the library's"]);
+  },
+  { ignore },
+);
+
+imageTest("decode reads arithmetic and lossless JPEGs", async () => {
+  const library = openTurboLibrary()!;
+  const image = noise(40, 30, new RandomStream(9n, []));
+  const decoded = async (progressive: number, others: Record<number, number>) => {
+    const jpeg = encode(library, image, { subsampling: 0, progressive, others });
+    return await new Images().decode(jpeg);
+  };
+  for (const progressive of [0, 1]) {
+    assertEquals(await decoded(progressive, { 14: 1 }), await decoded(progressive, {}));
+  }
+  assertEquals(await decoded(0, { 15: 1 }), image);
+}, { ignore });
 
 imageTest(
   "DecoderPool makes at most its number of decoders, serves in order, and frees them",
