@@ -17,7 +17,7 @@ const KILLED: ChildEnd = { code: 137, signal: "SIGKILL", stderrTail: "" };
 function childOf(serve: () => unknown) {
   const world = new DenoWorld({ logLevel: "off" });
   const [link, far] = inlinePair(world, NEAR, world, FAR);
-  new Edge(Promise.resolve(far), FAR, { start: () => null, serve });
+  new Edge(Promise.resolve(far), FAR, { start: () => null, assign: () => null, serve });
   const ended = Promise.withResolvers<ChildEnd>();
   const child = {
     link: Promise.resolve(link),
@@ -115,5 +115,48 @@ Deno.test("TaskHost waits for no process once its runner has ended", async () =>
   host.close();
   const { code } = await assertRejects(() => asked, LeatError) as LeatError;
   assertEquals(code, "cancelled");
+  await hosts.close();
+});
+
+Deno.test("TaskHost sends no request to a process that has died or hung up since the last one", async () => {
+  const children: ReturnType<typeof childOf>[] = [];
+  const hosts = new HostProcesses(sandboxGrants({}), {}, {
+    startChild: () => {
+      const number = children.length;
+      const served = childOf(() => number);
+      children.push(served);
+      // How it ended is known only later.
+      return { ...served.child, kill: () => {} };
+    },
+  });
+  const host = hosts.open();
+  const first = await host.ask("decode", null) as number;
+  children[first]!.end(KILLED);
+  await children[first]!.child.ended;
+  const second = await host.ask("decode", null) as number;
+  children[second]!.link.close(
+    new LeatError("unavailable", "The other process has closed its end"),
+  );
+  await children[second]!.link.closed;
+  const third = await host.ask("decode", null) as number;
+  assertEquals(new Set([first, second, third]).size, 3);
+  for (const { end } of children) end(KILLED);
+  await hosts.close();
+});
+
+Deno.test("TaskHost.assign fails no later request if the process has died", async () => {
+  const children: ReturnType<typeof childOf>[] = [];
+  const hosts = new HostProcesses(sandboxGrants({}), {}, {
+    startChild: () => {
+      const served = childOf(() => "served");
+      children.push(served);
+      return served.child;
+    },
+  });
+  const host = hosts.open();
+  await host.ask("list", null);
+  for (const { end } of children) end(KILLED);
+  host.assign({ clusterId: "c", taskId: 7 });
+  assertEquals(await host.ask("serviceRead", null), "served");
   await hosts.close();
 });
