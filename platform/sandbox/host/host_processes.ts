@@ -24,6 +24,8 @@ const OPEN_FILES_MAX = 4_096;
 interface HostOptions extends Pick<SupplyOptions, "onRetry" | "retryMinMs"> {
   /** Starts the process of a host. */
   readonly startChild?: typeof startChild;
+  /** Whether the processes keep this program alive. Default `true`; otherwise whoever asks them must. */
+  readonly keepsProgram?: boolean;
 }
 
 /** Starts host processes, one per runner. */
@@ -56,9 +58,10 @@ export class HostProcesses {
 
   #take(signal: AbortSignal): Promise<HostProcess> {
     if (this.#isClosed) throw new LeatError("cancelled", "The runners have been closed");
-    const { startChild: start = startChild, ...retries } = this.#options;
+    const { startChild: start = startChild, keepsProgram = true, ...retries } = this.#options;
     this.#supply ??= new Supply(() => {
       const child = start(this.#grants, this.#storage);
+      if (!keepsProgram) child.unref();
       const onEnded = () => this.#alive.delete(host);
       const host = new HostProcess(this.#grants, this.#storage, onEnded, child);
       this.#alive.add(host);
@@ -189,13 +192,14 @@ export class HostProcess implements Supplied {
 
   async terminate(): Promise<void> {
     this.#death.abort(new LeatError("unavailable", "The host of a runner was ended"));
+    this.#child.ref();
     this.#child.kill();
     await this.#child.ended;
   }
 }
 
 /** The process of a host. */
-export type HostChild = Pick<ChildProcess, "link" | "local" | "ended" | "kill">;
+export type HostChild = Pick<ChildProcess, "link" | "local" | "ended" | "kill" | "ref" | "unref">;
 
 function startChild(grants: SandboxGrants, storage: WorkerStorage): HostChild {
   const hosts = hostsOfHost(grants, storage.storage);

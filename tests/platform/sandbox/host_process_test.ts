@@ -19,13 +19,16 @@ function childOf(serve: () => unknown) {
   const [link, far] = inlinePair(world, NEAR, world, FAR);
   new Edge(Promise.resolve(far), FAR, { start: () => null, assign: () => null, serve });
   const ended = Promise.withResolvers<ChildEnd>();
+  const served = { keepsProgram: true, link, end: ended.resolve };
   const child = {
     link: Promise.resolve(link),
     local: NEAR,
     ended: ended.promise,
     kill: () => ended.resolve(KILLED),
+    ref: () => served.keepsProgram = true,
+    unref: () => served.keepsProgram = false,
   };
-  return { child, link, end: ended.resolve };
+  return Object.assign(served, { child });
 }
 
 /** A host that never answers. */
@@ -79,6 +82,8 @@ Deno.test("HostProcess that does not load in time is ended, and makes way for th
     local: NEAR,
     ended: ended.promise,
     kill: () => ended.resolve(KILLED),
+    ref: () => {},
+    unref: () => {},
   };
   const host = new HostProcess(sandboxGrants({}), {}, () => {}, child, 1);
   const { code, message } = await assertRejects(() => host.loaded, LeatError) as LeatError;
@@ -159,4 +164,24 @@ Deno.test("TaskHost.assign fails no later request if the process has died", asyn
   host.assign({ clusterId: "c", taskId: 7 });
   assertEquals(await host.ask("serviceRead", null), "served");
   await hosts.close();
+});
+
+Deno.test("HostProcesses lets the program end unless it keeps it, or is being closed", async () => {
+  for (const keepsProgram of [true, false]) {
+    const children: ReturnType<typeof childOf>[] = [];
+    const hosts = new HostProcesses(sandboxGrants({}), {}, {
+      keepsProgram,
+      startChild: () => {
+        const served = childOf(() => "served");
+        children.push(served);
+        return served.child;
+      },
+    });
+    await hosts.open().ask("decode", null);
+    // One decodes, and one is spare.
+    assertEquals(children.map((child) => child.keepsProgram), [keepsProgram, keepsProgram]);
+    const closed = hosts.close();
+    assertEquals(children.map((child) => child.keepsProgram), [true, true]);
+    await closed;
+  }
 });
