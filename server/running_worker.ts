@@ -10,7 +10,6 @@ import { isLoopbackHost } from "../transport/loopback.ts";
 import { ServiceNode } from "../platform/nodes/service_node.ts";
 import { grantsOf, type SandboxGrants } from "../platform/sandbox/grants.ts";
 import type { RunningRole, WorkerRole } from "./roles.ts";
-import { checkWorkerConfig } from "./service_options.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
 import { startWorkerRole, type WorkerHooks } from "./worker_role.ts";
 import type { WorkerCloseOptions, WorkerServer, WorkerServerConfig } from "./worker_server.ts";
@@ -38,7 +37,6 @@ export class RunningWorker implements WorkerServer {
     config: WorkerServerConfig,
     threads: Pick<WorkerHooks, "startThread" | "loadTimeoutMs"> = {},
   ) {
-    checkWorkerConfig(config);
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
     const { sandbox = false, runawayThreadsMax = Infinity } = config;
     checkTls(config, dispatcher);

@@ -5,7 +5,13 @@
 import { dirname, join, resolve } from "node:path";
 import { LeatError } from "../core/error.ts";
 import { JOURNAL_NAME } from "./roles.ts";
-import { isFar, isWithin, rootPath, type SandboxOptions } from "../platform/sandbox/grants.ts";
+import {
+  checkSandboxOptions,
+  isFar,
+  isWithin,
+  rootPath,
+  type SandboxOptions,
+} from "../platform/sandbox/grants.ts";
 
 /** A file or folder that functions must not read. */
 export interface Secret {
@@ -36,12 +42,15 @@ const JOURNAL_FILE = `${JOURNAL_NAME}.sqlite`;
  * Checks whether functions could read any of the secrets, or the journal of a dispatcher. It
  * searches only the top of each root for journals, symbolic links and hard links. Below that, only
  * the kernel can keep functions from following symbolic links out of the root.
- * @throws LeatError `invalid_argument` that names the secret, where it can be read, and the remedy.
+ * @throws LeatError `invalid_argument` that names the secret, where it can be read, and the remedy, or
+ * what is wrong with the options.
  */
 export async function requireSecretsOutside(
-  { dataRoots = [Deno.cwd()], writeRoots = [] }: SandboxOptions,
+  options: SandboxOptions,
   secrets: readonly Secret[],
 ): Promise<void> {
+  checkSandboxOptions(options);
+  const { dataRoots = [Deno.cwd()], writeRoots = [] } = options;
   const located = await Promise.all(secrets.map(async (secret) => ({
     ...secret,
     paths: [resolve(secret.path), await realPathOf(secret.path)],

@@ -9,6 +9,7 @@ import type { LocalClusterOptions, LocalWorkerOptions } from "./cluster/local_cl
 import type { Quotas } from "../actors/dispatcher/jobs/quotas.ts";
 import { secretiveServices } from "../platform/nodes/service_address.ts";
 import type { ServiceNodeConfig } from "../platform/nodes/service_node.ts";
+import type { TokenEntry } from "../platform/nodes/tokens_file.ts";
 import type { RequestOptions } from "../platform/storage/http_client.ts";
 import type { StorageOptions, WorkerStorage } from "../platform/storage/storage.ts";
 import type { WorkerServerConfig } from "./worker_server.ts";
@@ -144,7 +145,8 @@ const node: Checks<ServiceNodeConfig> = {
   token: SECRET,
   tokens: [
     "an array of { name, role, token }, or { file }",
-    (tokens) => isObject(tokens) && (Array.isArray(tokens) || "file" in (tokens as object)),
+    (tokens) =>
+      Array.isArray(tokens) || isObject(tokens) && TEXT[1]((tokens as { file?: unknown }).file),
     true,
   ],
   cert: TEXT,
@@ -221,12 +223,28 @@ export function checkDispatcherConfig(config: DispatcherServerConfig): void {
   check("serveDispatcher", dispatcherServer, config);
   check("serveDispatcher: scaling", scaling, config.scaling ?? {});
   check("serveDispatcher: quotas", quotas, config.quotas ?? {});
+  checkTokens("serveDispatcher", config);
 }
 
 /** @throws {LeatError} As {@linkcode checkClusterOptions}. */
 export function checkWorkerConfig(config: WorkerServerConfig): void {
   check("serveWorker", workerServer, config);
+  checkTokens("serveWorker", config);
   checkStorage("serveWorker", config);
+}
+
+/** Refuses entries without a name, role or token. Errors show none, because it may be a secret. */
+function checkTokens(what: string, { tokens }: Pick<ServiceNodeConfig, "tokens">): void {
+  if (!Array.isArray(tokens)) return;
+  const index = tokens.findIndex((entry: unknown) => {
+    const { name, role, token }: Partial<TokenEntry> = isObject(entry) ? entry as TokenEntry : {};
+    return ![name, role, token].every(TEXT[1]);
+  });
+  if (index < 0) return;
+  throw new LeatError(
+    "invalid_argument",
+    `${what}: tokens[${index}] must be { name, role, token }, each a non-empty string`,
+  );
 }
 
 function checkStorage(what: string, options: WorkerStorage): void {

@@ -3,6 +3,7 @@ import type { WorkerLimits } from "../actors/worker/worker_options.ts";
 import type { LeatError } from "../core/error.ts";
 import type { SandboxOptions } from "../platform/sandbox/grants.ts";
 import { requireSecretsOutside } from "./secrets_outside.ts";
+import { checkWorkerConfig } from "./service_options.ts";
 import type { ServiceNodeConfig } from "../platform/nodes/service_node.ts";
 import type { WorkerStorage } from "../platform/storage/storage.ts";
 
@@ -131,6 +132,7 @@ export interface WorkerServer extends AsyncDisposable {
  * ```
  */
 export async function serveWorker(config: WorkerServerConfig): Promise<WorkerServer> {
+  checkWorkerConfig(config);
   const { sandbox = false, tokens } = config;
   if (sandbox !== false) {
     const hasFile = tokens !== undefined && "file" in tokens;

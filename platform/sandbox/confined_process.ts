@@ -73,13 +73,12 @@ const OPEN_FILES_MAX = 1_024;
 const MIB = 2 ** 20;
 /** What V8 says if it gets no memory for a thread, namely for the code that it will generate there. */
 const THREAD_WITHOUT_MEMORY = "virtual memory for CodeRange";
-/** The limits can be low: while the link is full, `#enqueueLarge` delays large answers. */
+/** The limits can be low: while the link is full, `#answerLarge` delays large answers. */
 const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
 /** Limit of a runner's requests per second: many times what a pipeline needs. */
 const ASKS_PER_SECOND_MAX = 50_000;
-/** Number of concurrent large answers: each core can decode an image while another is sent. */
-const LARGE_LANES = navigator.hardwareConcurrency + 1;
-const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
+/** Limit of concurrent large answers of a kind: each core can decode an image while another is sent. */
+const LARGE_ANSWERS_MAX = navigator.hardwareConcurrency + 1;
 /**
  * Limit of the bytes of concurrent reads of far files, and of those that wait to be sent: as many as
  * a runner's 64 requests for 1 MiB.
@@ -100,10 +99,16 @@ export class ConfinedProcess implements Supplied {
   #owner: string | undefined;
   #python: PythonPool | undefined;
   #splits: RunnerSplits | undefined;
-  readonly #lanes: Promise<unknown>[] = [];
+  /** Large answers by kind: what waits for a trainer, a service or Python delays no image. */
+  readonly #large = {
+    decode: new ByteGate(LARGE_ANSWERS_MAX),
+    serviceNext: new ByteGate(LARGE_ANSWERS_MAX),
+    read: new ByteGate(LARGE_ANSWERS_MAX),
+    python: new ByteGate(LARGE_ANSWERS_MAX),
+    module: new ByteGate(LARGE_ANSWERS_MAX),
+  };
   readonly #reads = new ByteGate(READS_BYTES_MAX);
   readonly #longAnswers = new ByteGate(1);
-  #largeRequests = 0;
   #hostRequestBytes = 0;
   #openRequests = 0;
   #stallCheck: ReturnType<typeof setInterval> | undefined;
@@ -262,20 +267,21 @@ export class ConfinedProcess implements Supplied {
         const { split, from } = fieldsOf(request);
         if (!isCount(split) || !isCount(from)) throw unexpected("a request for elements");
         const read = async () => new Payload(await givenBy(this.#splits, split, from));
-        return await this.#enqueueLarge(read);
+        return await this.#answerLarge(this.#large.read, read);
       },
       module: async (url) => {
         if (typeof url !== "string" || !URL.canParse(url)) {
           throw unexpected("a request for a module");
         }
-        return await this.#enqueueLarge(() => this.#options.modules.get(url));
+        return await this.#answerLarge(this.#large.module, () => this.#options.modules.get(url));
       },
       python: async (request) => {
         const { file, name, calls } = fieldsOf(request);
         const isCall = typeof file === "string" && typeof name === "string";
         if (!isCall || !(calls instanceof Payload)) throw unexpected("a call of a Python function");
         const python = this.#python ??= this.#options.python.open(this.#owner);
-        return await this.#enqueueLarge(() => python.run({ file, name, calls: calls.bytes }));
+        const call = () => python.run({ file, name, calls: calls.bytes });
+        return await this.#answerLarge(this.#large.python, call);
       },
       host: async (request) => {
         const { method, args } = fieldsOf(request);
@@ -297,7 +303,9 @@ export class ConfinedProcess implements Supplied {
   #askHost(method: string, args: unknown): Promise<unknown> {
     const host = this.#host ??= this.#options.hosts.open(this.#forTask);
     const send = () => host.ask(method, args);
-    if (LARGE_ANSWERS.has(method)) return this.#enqueueLarge(send);
+    if (method === "decode" || method === "serviceNext") {
+      return this.#answerLarge(this.#large[method], send);
+    }
     if (LONG_ANSWERS.has(method)) return this.#longAnswers.run(1, () => this.#whenReady(send));
     return method === "read" ? this.#reads.run(readBytesOf(args), () => this.#read(send)) : send();
   }
@@ -314,12 +322,9 @@ export class ConfinedProcess implements Supplied {
     return await compute();
   }
 
-  /** Computes the large answers of a lane one by one. */
-  #enqueueLarge<T>(compute: () => Promise<T>): Promise<T> {
-    const lane = this.#largeRequests++ % LARGE_LANES;
-    const answer = (this.#lanes[lane] ?? Promise.resolve()).then(() => this.#whenReady(compute));
-    this.#lanes[lane] = answer.catch(() => {});
-    return answer;
+  /** Computes a large answer when both its kind and the link have space for it. */
+  #answerLarge<T>(gate: ByteGate, compute: () => Promise<T>): Promise<T> {
+    return gate.run(1, () => this.#whenReady(compute));
   }
 
   /** Checks, while an answer is due, that the process still yields to its event loop. */

@@ -3,7 +3,7 @@ import paths, { type PlatformPath, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
-import { TIMER_MS_MAX } from "../../data/check.ts";
+import { optionsOf, TIMER_MS_MAX } from "../../data/check.ts";
 import { PYTHON } from "../python/python_pool.ts";
 import { requireLocalName } from "../storage/files.ts";
 
@@ -17,11 +17,11 @@ export interface SandboxOptions {
   /** Folders in which pipelines may create and read files, as `cache(path)` does. Default: none. */
   readonly writeRoots?: readonly string[];
   /**
-   * Hosts (`example.com`, `10.0.0.7:80`) that functions may connect to. Pipelines may read another
-   * service if the hosts of its dispatcher and its workers are listed. Default: none.
+   * Hosts (`example.com`, `10.0.0.7:80`, `10.0.0.0/8`) that functions may connect to. Pipelines may
+   * read another service if the hosts of its dispatcher and its workers are listed. Default: none.
    */
   readonly net?: readonly string[];
-  /** Hosts from which functions may import modules over HTTP. Default: none. */
+  /** Hosts, but no ranges, from which functions may import modules over HTTP. Default: none. */
   readonly imports?: readonly string[];
   /**
    * Folders of Python files whose functions pipelines may call. Nothing confines these functions,
@@ -78,6 +78,17 @@ const MEMORY_BYTES_MAX = 4 * 2 ** 30;
 const MEMORY_BYTES_MIN = 2 ** 30;
 const STALL_TIMEOUT_MS = 120_000;
 
+const checkNames = optionsOf<SandboxOptions>("sandbox", {
+  dataRoots: true,
+  writeRoots: true,
+  net: true,
+  imports: true,
+  pythonRoots: true,
+  heapBytesMax: true,
+  memoryBytesMax: true,
+  stallTimeoutMs: true,
+});
+
 /** A URL with another scheme than `file:`. */
 const FAR_URL = /^(?!file:)[a-z][a-z0-9+.-]+:\/\//i;
 
@@ -97,12 +108,23 @@ export function isWithin(path: string, folder: string, system: PlatformPath = pa
 }
 
 /**
+ * Checks the names of options, and that lists are lists: a misspelt `dataRoots` would grant the default.
+ * @throws {LeatError} `invalid_argument`.
+ */
+export function checkSandboxOptions(options: SandboxOptions): void {
+  const { dataRoots, writeRoots, net, imports, pythonRoots } = checkNames(options);
+  const lists = { dataRoots, writeRoots, net, imports, pythonRoots };
+  for (const [name, list] of Object.entries(lists)) requireTexts(name, list);
+}
+
+/**
  * Checks options, and returns the grants for them.
  * @throws {LeatError} `not_found` for a missing folder; `invalid_argument` for a path that is no
- * folder, and for invalid numbers and hosts; `permission_denied` for a permission that this program
- * cannot grant because it does not have it.
+ * folder, and for unknown names and invalid lists, numbers and hosts; `permission_denied` for a
+ * permission that this program cannot grant because it does not have it.
  */
 export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
+  checkSandboxOptions(options);
   const { dataRoots = [Deno.cwd()], writeRoots = [], net = [], imports = [] } = options;
   const python = (options.pythonRoots ?? []).map(folderOf);
   const { memoryBytesMax = MEMORY_BYTES_MAX, stallTimeoutMs = STALL_TIMEOUT_MS } = options;
@@ -113,7 +135,9 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   const writable = writeRoots.map(folderOf);
   const readable = [...dataRoots.filter((root) => !isFar(root)).map(folderOf), ...writable];
   const hosts = imports.map(hostOf);
-  for (const host of [...net, ...hosts]) requireHost(host);
+  for (const host of net) if (!isRange(host)) requireHost(host);
+  // The host of a module is compared with names: no range would grant anything.
+  for (const host of hosts) requireHost(host);
   for (const { realPath } of python) requireUnwritten(realPath, writable);
   for (const { path } of readable) requireOwn({ name: "read", path }, "--allow-read", path);
   for (const { path } of writable) requireOwn({ name: "write", path }, "--allow-write", path);
@@ -216,14 +240,22 @@ export function hostOf(source: string): string {
   return port === "" ? `${host}:${protocol === "http:" ? 80 : 443}` : host;
 }
 
-/** Accepts a name or an address with or without a port, and a range of addresses. */
+/** Whether a host is a range of addresses. Deno has ranges of IPv4 alone. */
+function isRange(host: string): boolean {
+  const [, address, bits] = /^([\d.]+)\/(\d+)$/.exec(host) ?? [];
+  return address !== undefined && URL.parse(`http://${address}`)?.hostname === address &&
+    Number(bits) <= 32;
+}
+
+/** Accepts a name or an address, with or without a port. */
 function requireHost(host: string): void {
-  if (/^[^\s/,]+(\/\d+)?$/.test(host)) return;
+  if (/^(\[[\da-f:.]+\]|[^\s/,:[\]]+)(:\d+)?$/i.test(host)) return;
   throw new LeatError(
     "invalid_argument",
     `User functions cannot be granted "${
       shownPath(host)
-    }", which is no host: write HOST or HOST:PORT`,
+    }", which is no host: write HOST or HOST:PORT, an address of IPv6 in brackets; only net also takes ` +
+      "ranges, of IPv4 (10.0.0.0/8)",
   );
 }
 
@@ -237,6 +269,24 @@ function requireOwn(
     "permission_denied",
     `User functions cannot be granted ${descriptor.name} access to ${what}, which this program does ` +
       `not have itself: run it with ${flag}=${what}`,
+  );
+}
+
+/** Refuses anything but a list of texts. Shows no value, because a URL may have a password. */
+function requireTexts(name: string, list: unknown = []): void {
+  if (!Array.isArray(list)) {
+    throw new LeatError(
+      "invalid_argument",
+      `sandbox.${name} must be an array of non-empty strings, not one value of type ${typeof list}`,
+    );
+  }
+  const index = list.findIndex((text) => typeof text !== "string" || text === "");
+  if (index < 0) return;
+  throw new LeatError(
+    "invalid_argument",
+    `sandbox.${name}[${index}] must be a non-empty string, not ${
+      list[index] === "" ? "an empty one" : `of type ${typeof list[index]}`
+    }`,
   );
 }
 

@@ -63,7 +63,8 @@ export class ProcessRunner implements ForeignRunner {
 
   async #start(): Promise<ConfinedProcess> {
     const grants = sandboxGrants({ ...this.#limits, dataRoots: [] });
-    this.#hosts = new HostProcesses(grants, {});
+    // While a request of this program is open, the process of the functions keeps it alive.
+    this.#hosts = new HostProcesses(grants, {}, { keepsProgram: false });
     this.#process = new ConfinedProcess({
       grants,
       hosts: this.#hosts,

@@ -14,13 +14,17 @@ import type { PythonPool } from "../../python/python_pool.ts";
 import { Images } from "../../media/images.ts";
 import { pathOfFileUrl, schemeOf } from "../../storage/files.ts";
 import { workerFiles } from "../../storage/storage.ts";
+import { ByteGate } from "../byte_gate.ts";
 import { isDenial } from "../denials.ts";
 import { CONFINED_ASK_BYTES_MAX, HOST_GONE, hostRequestTooLarge } from "../edge.ts";
 import { isFar, isWithin } from "../grants.ts";
 import { isNotFound } from "../modules/module_source.ts";
 import type { RemoteModules } from "../modules/remote_modules.ts";
 
-/** Limit of the bytes of an encoded image. The rest of a decode request needs some space, too. */
+/**
+ * Limit of the bytes of an encoded image, and of all that are decoded at once. The rest of a decode
+ * request needs some space, too.
+ */
 const IMAGE_BYTES_MAX = CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_MAX;
 
 /** Sends a request to the host process. */
@@ -223,6 +227,8 @@ function confinedPython(ask: (request: unknown) => Promise<unknown>): PythonPool
 /** Decodes images in the host process, because decoders are native code. */
 function confinedImages(ask: AskHost): ImageCodec {
   const local = new Images();
+  // The worker refuses what exceeds its limit, so more images than that wait here.
+  const gate = new ByteGate(IMAGE_BYTES_MAX);
   return {
     decode: async (bytes, options = {}) => {
       if (!(bytes instanceof Uint8Array)) {
@@ -231,7 +237,8 @@ function confinedImages(ask: AskHost): ImageCodec {
       if (bytes.byteLength > IMAGE_BYTES_MAX) {
         throw hostRequestTooLarge(`an image of ${bytes.byteLength} bytes`);
       }
-      const { dtype, shape, data } = await ask("decode", { bytes, options }) as DecodedTensor;
+      const decoded = gate.run(bytes.byteLength, () => ask("decode", { bytes, options }));
+      const { dtype, shape, data } = await decoded as DecodedTensor;
       const { buffer, byteOffset } = data.byteOffset % 8 === 0 ? data : data.slice();
       const length = shape.reduce((size, length) => size * length, 1);
       return new Tensor<FixedDType>(

@@ -24,6 +24,8 @@ const OPEN_FILES_MAX = 4_096;
 interface HostOptions extends Pick<SupplyOptions, "onRetry" | "retryMinMs"> {
   /** Starts the process of a host. */
   readonly startChild?: typeof startChild;
+  /** Whether the processes keep this program alive. Default `true`; otherwise whoever asks them must. */
+  readonly keepsProgram?: boolean;
 }
 
 /** Starts host processes, one per runner. */
@@ -56,9 +58,10 @@ export class HostProcesses {
 
   #take(signal: AbortSignal): Promise<HostProcess> {
     if (this.#isClosed) throw new LeatError("cancelled", "The runners have been closed");
-    const { startChild: start = startChild, ...retries } = this.#options;
+    const { startChild: start = startChild, keepsProgram = true, ...retries } = this.#options;
     this.#supply ??= new Supply(() => {
       const child = start(this.#grants, this.#storage);
+      if (!keepsProgram) child.unref();
       const onEnded = () => this.#alive.delete(host);
       const host = new HostProcess(this.#grants, this.#storage, onEnded, child);
       this.#alive.add(host);
@@ -85,16 +88,7 @@ export class TaskHost {
   /** Sets the task for which services are read from now on: a process may list before it has one. */
   assign(forTask: ReadingTask | undefined): void {
     this.#forTask = forTask;
-    const started = this.#process;
-    if (started === undefined) return;
-    this.#process = started.then((process) => this.#assigned(process));
-    // The next request reports a failure.
-    this.#process.catch(() => {});
-  }
-
-  async #assigned(process: HostProcess): Promise<HostProcess> {
-    if (this.#forTask !== undefined) await process.ask("assign", this.#forTask);
-    return process;
+    if (this.#process !== undefined) this.#use(this.#process);
   }
 
   /**
@@ -104,15 +98,36 @@ export class TaskHost {
   async ask(method: string, args: unknown): Promise<unknown> {
     const { signal } = this.#closing;
     if (signal.aborted) throw new LeatError("cancelled", "The runner has ended");
-    const started = this.#process ??= this.#take(signal).then((process) => this.#assigned(process));
-    try {
-      const process = await started;
-      if (signal.aborted) process.terminate();
-      return await process.ask("serve", { method, args });
-    } finally {
-      const hasEnded = await started.then(({ isAlive }) => !isAlive, () => true);
-      if (hasEnded && this.#process === started) this.#process = undefined;
+    const process = await this.#living();
+    if (signal.aborted) process.terminate();
+    return await process.ask("serve", { method, args });
+  }
+
+  /** The process, or another one if it has died since the last request. */
+  async #living(): Promise<HostProcess> {
+    const last = this.#process;
+    if (last !== undefined && !(await last).isAlive && this.#process === last) {
+      this.#process = undefined;
     }
+    return await (this.#process ?? this.#use(this.#take(this.#closing.signal)));
+  }
+
+  /** Uses a process from now on. If it cannot be started, the next request tries again. */
+  #use(started: Promise<HostProcess>): Promise<HostProcess> {
+    const used = started.then((process) => this.#assigned(process));
+    used.catch(() => {
+      if (this.#process === used) this.#process = undefined;
+    });
+    return this.#process = used;
+  }
+
+  /** Tells a process the task. If it dies meanwhile, the next request takes another one. */
+  async #assigned(process: HostProcess): Promise<HostProcess> {
+    if (this.#forTask === undefined) return process;
+    await process.ask("assign", this.#forTask).catch((error) => {
+      if (process.isAlive) throw error;
+    });
+    return process;
   }
 
   close(): void {
@@ -156,7 +171,7 @@ export class HostProcess implements Supplied {
   }
 
   get isAlive(): boolean {
-    return !this.#death.isAborted;
+    return !this.#death.isAborted && !this.#edge.isClosed;
   }
 
   ask(method: string, args: unknown): Promise<unknown> {
@@ -177,13 +192,14 @@ export class HostProcess implements Supplied {
 
   async terminate(): Promise<void> {
     this.#death.abort(new LeatError("unavailable", "The host of a runner was ended"));
+    this.#child.ref();
     this.#child.kill();
     await this.#child.ended;
   }
 }
 
 /** The process of a host. */
-export type HostChild = Pick<ChildProcess, "link" | "local" | "ended" | "kill">;
+export type HostChild = Pick<ChildProcess, "link" | "local" | "ended" | "kill" | "ref" | "unref">;
 
 function startChild(grants: SandboxGrants, storage: WorkerStorage): HostChild {
   const hosts = hostsOfHost(grants, storage.storage);

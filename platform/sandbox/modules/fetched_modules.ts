@@ -135,6 +135,8 @@ export class FetchedModules {
         }
         text += decoder.decode(chunk, { stream: true });
       }
+    } catch (error) {
+      throw error instanceof LeatError ? error : notSent(url, error);
     } finally {
       this.#comingBytes -= bytes;
     }
@@ -191,12 +193,15 @@ async function answerOf(url: string, signal: AbortSignal): Promise<Response> {
   try {
     return await fetch(url, { redirect: "manual", signal });
   } catch (error) {
-    const shown = withShownUrls(error);
-    const { message } = LeatError.from(shown);
-    throw new LeatError("unavailable", `Cannot import ${shownPath(url)}: ${message}`, {
-      cause: shown,
-    });
+    throw notSent(url, error);
   }
+}
+
+/** The error of a request or a body that broke or took too long. */
+function notSent(url: string, error: unknown): LeatError {
+  const cause = withShownUrls(error);
+  const { message } = LeatError.from(cause);
+  return new LeatError("unavailable", `Cannot import ${shownPath(url)}: ${message}`, { cause });
 }
 
 function tooLarge(url: string, what: string, bytesMax: number): LeatError {

@@ -102,6 +102,24 @@ Deno.test("FetchedModules bounds the bytes in transit, and releases those of arr
   await server.shutdown();
 });
 
+Deno.test("FetchedModules names the module whose body breaks off", async () => {
+  const body = new ReadableStream({
+    start: (controller) => controller.enqueue(new TextEncoder().encode("export")),
+    pull: () => Promise.reject(new Error("the host has no more")),
+  });
+  const onError = () => new Response(null, { status: 500 });
+  const listen = { hostname: "127.0.0.1", port: 0, onListen: () => {}, onError };
+  const server = Deno.serve(listen, () => new Response(body));
+  const host = `127.0.0.1:${server.addr.port}`;
+  const fetched = new FetchedModules([host]);
+  const get = () => fetched.get(`http://${host}/f.js?token=SECRET`);
+  const { code, message } = await assertRejects(get, LeatError);
+  assertEquals(code, "unavailable");
+  assertStringIncludes(message, `Cannot import http://${host}/f.js?…: `);
+  fetched.close();
+  await server.shutdown();
+});
+
 Deno.test("FetchedModules refuses a URL that is too long, also from a redirect", async () => {
   const path = (length: number) => `/${"f".repeat(length)}`;
   const texts: Record<string, string> = { "/away": `to ${path(8_192)}` };

@@ -281,6 +281,10 @@ Deno.test("an endless loop, and memory without end, end their iteration by their
   assertStringIncludes(memory.message, "heapBytesMax");
 });
 
+/** An image of one pixel, in base64. */
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 Deno.test("where no process can be started, foreign functions are refused, with what to grant", async () => {
   await using folder = await TempFolder.make();
   const mod = import.meta.resolve("../../../mod.ts");
@@ -288,7 +292,10 @@ Deno.test("where no process can be started, foreign functions are refused, with 
   await Deno.writeTextFile(
     program,
     `import { Dataset } from ${JSON.stringify(mod)};
-    const foreign = Dataset.deserialize(Dataset.range(3).map((x) => x).serialize());
+    const png = Uint8Array.fromBase64("${PNG}");
+    const decode = async (x, { image, png }) => (await image.decode(png), x);
+    const decoded = Dataset.range(3).map(decode, { captures: { png } });
+    const foreign = Dataset.deserialize(decoded.serialize());
     const kept = foreign.iterator();
     console.log(await kept.next().then(({ value }) => value, ({ code, message }) => code + " " + message));`,
   );
@@ -305,7 +312,7 @@ Deno.test("where no process can be started, foreign functions are refused, with 
   const noFolder = await run("--allow-read", "--allow-env", "--allow-run=deno");
   assertStringIncludes(noFolder, "permission_denied");
   assertStringIncludes(noFolder, "write access");
-  // An unclosed iterator does not keep the program alive.
+  // An unclosed iterator does not keep the program alive, and nor does what decodes its images.
   const granted = await run("--allow-read", "--allow-env", "--allow-write", "--allow-run=deno");
   assertEquals(granted, "0\n");
 });

@@ -17,15 +17,18 @@ const KILLED: ChildEnd = { code: 137, signal: "SIGKILL", stderrTail: "" };
 function childOf(serve: () => unknown) {
   const world = new DenoWorld({ logLevel: "off" });
   const [link, far] = inlinePair(world, NEAR, world, FAR);
-  new Edge(Promise.resolve(far), FAR, { start: () => null, serve });
+  new Edge(Promise.resolve(far), FAR, { start: () => null, assign: () => null, serve });
   const ended = Promise.withResolvers<ChildEnd>();
+  const served = { keepsProgram: true, link, end: ended.resolve };
   const child = {
     link: Promise.resolve(link),
     local: NEAR,
     ended: ended.promise,
     kill: () => ended.resolve(KILLED),
+    ref: () => served.keepsProgram = true,
+    unref: () => served.keepsProgram = false,
   };
-  return { child, link, end: ended.resolve };
+  return Object.assign(served, { child });
 }
 
 /** A host that never answers. */
@@ -79,6 +82,8 @@ Deno.test("HostProcess that does not load in time is ended, and makes way for th
     local: NEAR,
     ended: ended.promise,
     kill: () => ended.resolve(KILLED),
+    ref: () => {},
+    unref: () => {},
   };
   const host = new HostProcess(sandboxGrants({}), {}, () => {}, child, 1);
   const { code, message } = await assertRejects(() => host.loaded, LeatError) as LeatError;
@@ -116,4 +121,67 @@ Deno.test("TaskHost waits for no process once its runner has ended", async () =>
   const { code } = await assertRejects(() => asked, LeatError) as LeatError;
   assertEquals(code, "cancelled");
   await hosts.close();
+});
+
+Deno.test("TaskHost sends no request to a process that has died or hung up since the last one", async () => {
+  const children: ReturnType<typeof childOf>[] = [];
+  const hosts = new HostProcesses(sandboxGrants({}), {}, {
+    startChild: () => {
+      const number = children.length;
+      const served = childOf(() => number);
+      children.push(served);
+      // How it ended is known only later.
+      return { ...served.child, kill: () => {} };
+    },
+  });
+  const host = hosts.open();
+  const first = await host.ask("decode", null) as number;
+  children[first]!.end(KILLED);
+  await children[first]!.child.ended;
+  const second = await host.ask("decode", null) as number;
+  children[second]!.link.close(
+    new LeatError("unavailable", "The other process has closed its end"),
+  );
+  await children[second]!.link.closed;
+  const third = await host.ask("decode", null) as number;
+  assertEquals(new Set([first, second, third]).size, 3);
+  for (const { end } of children) end(KILLED);
+  await hosts.close();
+});
+
+Deno.test("TaskHost.assign fails no later request if the process has died", async () => {
+  const children: ReturnType<typeof childOf>[] = [];
+  const hosts = new HostProcesses(sandboxGrants({}), {}, {
+    startChild: () => {
+      const served = childOf(() => "served");
+      children.push(served);
+      return served.child;
+    },
+  });
+  const host = hosts.open();
+  await host.ask("list", null);
+  for (const { end } of children) end(KILLED);
+  host.assign({ clusterId: "c", taskId: 7 });
+  assertEquals(await host.ask("serviceRead", null), "served");
+  await hosts.close();
+});
+
+Deno.test("HostProcesses lets the program end unless it keeps it, or is being closed", async () => {
+  for (const keepsProgram of [true, false]) {
+    const children: ReturnType<typeof childOf>[] = [];
+    const hosts = new HostProcesses(sandboxGrants({}), {}, {
+      keepsProgram,
+      startChild: () => {
+        const served = childOf(() => "served");
+        children.push(served);
+        return served.child;
+      },
+    });
+    await hosts.open().ask("decode", null);
+    // One decodes, and one is spare.
+    assertEquals(children.map((child) => child.keepsProgram), [keepsProgram, keepsProgram]);
+    const closed = hosts.close();
+    assertEquals(children.map((child) => child.keepsProgram), [true, true]);
+    await closed;
+  }
 });

@@ -6,7 +6,7 @@ import { posix, resolve, win32 } from "node:path";
 import { LeatError } from "../../../core/error.ts";
 import { definedFields } from "../../../core/tree.ts";
 import { Dataset } from "../../../mod.ts";
-import { isWithin, sandboxGrants } from "../../../platform/sandbox/grants.ts";
+import { isWithin, sandboxGrants, type SandboxOptions } from "../../../platform/sandbox/grants.ts";
 import { TaskHost } from "../../../platform/sandbox/host/host_processes.ts";
 import { type Supplied, Supply } from "../../../platform/supply.ts";
 import {
@@ -515,12 +515,42 @@ Deno.test("sandboxGrants refuses Python files that pipelines may write", async (
   assertEquals(grant("code", "code-cache").python[0]?.path, `${folder.path}/code`);
 });
 
-Deno.test("sandboxGrants refuses invalid hosts, and accepts names, addresses and ranges", () => {
-  for (const host of ["a b", "http//a", "a,b", ""]) {
-    assertThrows(() => sandboxGrants({ net: [host] }), LeatError, `"${host}", which is no host`);
+Deno.test("sandboxGrants refuses hosts that Deno would not take, and accepts names, addresses and ranges", () => {
+  const wrong = ["a b", "http//a", "a,b", "", ":80", "a:", "::1", "fd00::/8", "[fd00::]/8", "a/8"];
+  for (const host of [...wrong, "10.0.0.0/33", "10.0/8", "300.0.0.0/8"]) {
+    const error = assertThrows(() => sandboxGrants({ net: [host] }), LeatError);
+    assertEquals(error.code, "invalid_argument", host);
   }
-  const net = ["localhost", "127.0.0.1:80", "[::1]:443"];
+  assertThrows(() => sandboxGrants({ net: ["a b"] }), LeatError, '"a b", which is no host');
+  const net = ["localhost", "127.0.0.1:80", "[::1]:443", "[::1]"];
   assertEquals(sandboxGrants({ net }).net, net);
+  // The tests' own permissions have no range.
+  const range = assertThrows(() => sandboxGrants({ net: ["10.0.0.0/8"] }), LeatError);
+  assertEquals(range.code, "permission_denied", range.message);
+});
+
+Deno.test("sandboxGrants refuses ranges for imports, which are compared with names", () => {
+  const grants = () => sandboxGrants({ imports: ["127.0.0.0/8"] });
+  assertThrows(grants, LeatError, '"127.0.0.0/8", which is no host');
+});
+
+Deno.test("sandboxGrants refuses unknown names, and lists that are none, without their values", () => {
+  const refused: readonly [options: unknown, said: string][] = [
+    [{ dataRoot: ["/tmp"] }, 'there is no option "dataRoot"; '],
+    [["/tmp"], "sandbox: options must be an object"],
+    ["/tmp", "sandbox: options must be an object"],
+    [{ dataRoots: "https://user:SECRET@host/" }, "sandbox.dataRoots must be an array of non-empty"],
+    [{ dataRoots: ["."].concat("") }, "sandbox.dataRoots[1] must be a non-empty string"],
+    [{ writeRoots: [null] }, "sandbox.writeRoots[0] must be a non-empty string"],
+    [{ pythonRoots: [["SECRET"]] }, "sandbox.pythonRoots[0] must be a non-empty string"],
+    [{ net: { host: "SECRET" } }, "sandbox.net must be an array of non-empty strings"],
+    [{ imports: null }, "sandbox.imports must be an array of non-empty strings"],
+  ];
+  for (const [options, said] of refused) {
+    const error = assertThrows(() => sandboxGrants(options as SandboxOptions), LeatError, said);
+    assertEquals(error.code, "invalid_argument", said);
+    assert(!error.message.includes("SECRET"), error.message);
+  }
 });
 
 Deno.test("sandboxGrants refuses a stallTimeoutMs that no timer can wait for", () => {

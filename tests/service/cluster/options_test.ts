@@ -12,6 +12,7 @@ import {
   ShardingPolicy,
   type StorageOptions,
   TensorSpec,
+  type TokenEntry,
   UNKNOWN_CARDINALITY,
 } from "../../../mod.ts";
 import {
@@ -313,6 +314,15 @@ Deno.test("servers refuse invalid options by name", async () => {
       'storage: there is no option "request"',
     ],
     [() => serveWorker({ dispatcher, work_dir: "/x" } as { dispatcher: string }), "work_dir"],
+    [() => serveWorker({ dispatcher, sandbox: { dataRoots: "/x" as never } }), "dataRoots must be"],
+    [() => serveWorker({ dispatcher, sandbox: true, tokens: "x" as never }), "tokens"],
+    ...[{}, null, { role: "client", token: "x".repeat(16) }, { name: "a", role: "client" }].map(
+      (entry): [() => Promise<{ close(): Promise<void> }>, string] => [
+        () => serveDispatcher({ tokens: [entry as TokenEntry] }),
+        "serveDispatcher: tokens[0] must be { name, role, token }",
+      ],
+    ),
+    [() => serveDispatcher({ tokens: { file: 5 as never } }), "tokens"],
   ];
   for (const [start, name] of refused) {
     const error = await assertRejects(async () => await (await start()).close(), LeatError, name);
