@@ -59,6 +59,28 @@ Deno.test("a web page's request is refused even without a token", async () => {
   assertEquals(response.status, 403);
 });
 
+Deno.test("a page that takes longer than a hello may is sent, also without tokens", async () => {
+  const world = new DenoWorld();
+  const helloTimeoutMs = 20;
+  const body = new TextEncoder().encode("slow");
+  const server = serveWebSocket({
+    ...{ world, hostname: "127.0.0.1", port: 0, helloTimeoutMs, local: () => LOCAL, onLink() {} },
+    pages: {
+      ...{ home: "/", open: "/healthz", roles: [] },
+      answer: () =>
+        // Begun after the timer of the hello, and longer: it ends later, however slow this machine is.
+        new Promise((resolve) =>
+          world.timer(2 * helloTimeoutMs, () => resolve({ status: 200, headers: {}, body }))
+        ),
+    },
+  });
+  for (const path of ["/state", "/healthz"]) {
+    const response = await fetch(`http://127.0.0.1:${server.port}${path}`);
+    assertEquals([response.status, await response.text()], [200, "slow"]);
+  }
+  await server.close();
+});
+
 Deno.test("garbage, text, an oversize or missing hello end only that connection", async () => {
   await using listener = new Listener({ helloTimeoutMs: 500 });
   const { address } = listener.server;

@@ -22,7 +22,7 @@ import { type Newcomer, Newcomers } from "./newcomers.ts";
 import { securedBy } from "./tls_conn.ts";
 import { acceptOf } from "./upgrade.ts";
 
-/** Time limit for an answer, including sending it, in ms. */
+/** Time limit for making an answer, and for sending it, in ms. */
 const ANSWER_TIMEOUT_MS = 30_000;
 /** Time limit for the other side to read the end of its answer and close, in ms. */
 const LINGER_MS = 1_000;
@@ -292,6 +292,9 @@ export class HttpListener {
       return await this.#respond(conn, arrival, { response: request }, "GET");
     }
     const { head, rest } = request;
+    const key = upgradeKey(head);
+    // A page may take longer than a hello.
+    if (key === undefined) arrival.within(world, ANSWER_TIMEOUT_MS);
     const answer: HttpReply = await this.#options.answer(head, arrival).catch(() => ({
       response: refusal(500, "The answer failed."),
     }));
@@ -301,7 +304,6 @@ export class HttpListener {
       await writeResponse(conn, response, { method: head.method, isOpen: true });
       return "open";
     }
-    const key = upgradeKey(head);
     if (key === undefined) {
       return await this.#respond(conn, arrival, { response: notUpgraded(head) }, head.method);
     }
