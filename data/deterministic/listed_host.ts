@@ -1,4 +1,4 @@
-/** A host for the splits of one epoch: it lists the files of a source once for all splits. */
+/** A host for the splits of one epoch or one save: it lists the files of a source once for all splits. */
 import { DelegatingHost } from "../foreign/delegating_host.ts";
 import type { Files, Host } from "../host.ts";
 

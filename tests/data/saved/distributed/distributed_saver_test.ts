@@ -449,6 +449,35 @@ Deno.test("save() is refused next to an unfinished distributed save, and replace
   });
 });
 
+/** This machine, with other functions for files. */
+function withReading(files: Partial<Host["files"]>): Host {
+  const host = installedHost();
+  const { open, list } = host.files;
+  const all = { open: open.bind(host.files), list: list.bind(host.files), ...files };
+  return Object.create(withFiles(host, {}), { files: { value: all } });
+}
+
+Deno.test("DistributedSaver lists the files of a source once for all splits of a run", async () => {
+  await inFolder(async (path) => {
+    for (let i = 0; i < 9; i++) await Deno.writeTextFile(`${path}/${i}.txt`, `${i}\n`);
+    let lists = 0;
+    const list = (pattern: string, signal?: AbortSignal) => {
+      if (pattern.endsWith(".txt")) lists++;
+      return installedHost().files.list(pattern, signal);
+    };
+    const dataset = Dataset.textLines(Dataset.listFiles(`${path}/*.txt`, { shuffle: false }));
+    const writer = writerOf(`${path}/saved`, dataset, withReading({ list }));
+    const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    lists = 0;
+    const first = { first: 0, count: 6, ...await writer.do(run(begun, 0, 6)) as RunReport };
+    const last = { first: 6, count: 3, ...await writer.do(run(begun, 6, 3)) as RunReport };
+    assertEquals(lists, 1);
+    await writer.do(entry(begun, 0, [first, last]));
+    const loaded = await Array.fromAsync(await Dataset.load<string>(`${path}/saved`));
+    assertEquals(loaded.join(""), "012345678");
+  });
+});
+
 /** This machine, where a file cannot be opened once. */
 function failingOnce(path: string): Host {
   const host = installedHost();
@@ -458,8 +487,7 @@ function failingOnce(path: string): Host {
     isAway = false;
     return Promise.reject(new LeatError("unavailable", "the storage is away"));
   };
-  const list = (pattern: string) => host.files.list(pattern);
-  return Object.create(withFiles(host, {}), { files: { value: { open, list } } });
+  return withReading({ open });
 }
 
 Deno.test("begin fails if the storage cannot answer, and resumes the same save when it can", async () => {
