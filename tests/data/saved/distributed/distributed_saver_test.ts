@@ -478,6 +478,41 @@ Deno.test("DistributedSaver lists the files of a source once for all splits of a
   });
 });
 
+Deno.test("an entry reads the file of a run's left-over rows once, and the run reports its size", async () => {
+  await inFolder(async (path) => {
+    const [folder, lines] = [`${path}/saved`, `${path}/lines`];
+    await Deno.writeTextFile(lines, "ab\n".repeat(50));
+    // Fifty splits of a line each: every element is a left-over row.
+    const splits = new Dataset<string>(new TextLinesNode(lines, { partBytes: 3 }));
+    const dataset = splits.batch(4).map((x) => x.toArray());
+    const opened: string[] = [];
+    const open = (path: string, signal?: AbortSignal) => {
+      if (path.endsWith(".rest")) opened.push(path);
+      return installedHost().files.open(path, signal);
+    };
+    const writer = writerOf(folder, dataset, withReading({ open }));
+    const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    assertEquals(begun.table[0]!.length, 50);
+    const runs: WrittenRun[] = [];
+    for (const [first, count] of [[0, 10], [10, 20], [30, 20]] as const) {
+      const report = await writer.do(run(begun, first, count)) as RunReport;
+      runs.push({ first, count, attempt: report.attempt });
+      const [file] = (await namesIn(folder)).filter((name) =>
+        name.includes(report.attempt) && name.endsWith(".rest")
+      );
+      const { size: restBytes } = await Deno.stat(`${folder}/${file}`);
+      assertEquals([report.elements, report.sizeBytes, report.restBytes], [0, 0, restBytes]);
+    }
+    await writer.do(entry(begun, 0, runs.slice(0, 1)));
+    assertEquals(opened.length, 1);
+    // Two rows of the first run were carried over.
+    await writer.do(entry(begun, 1, runs.slice(1)));
+    assertEquals(opened.length, 1 + 3);
+    const loaded = await Array.fromAsync(await Dataset.load<string[]>(folder));
+    assertEquals(loaded.map((batch) => batch.length), [...Array(12).fill(4), 2]);
+  });
+});
+
 /** This machine, where a file cannot be opened once. */
 function failingOnce(path: string): Host {
   const host = installedHost();
