@@ -351,6 +351,8 @@ export interface DispatcherProtocol {
       readonly attempt?: string;
       readonly elements: number;
       readonly sizeBytes: number;
+      /** Runs only: see `RunReport`. */
+      readonly restBytes?: number;
     };
     readonly failed?: WireError;
     /** The task takes no more work. */

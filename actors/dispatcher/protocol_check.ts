@@ -216,6 +216,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
       attempt: optional(name),
       elements: count,
       sizeBytes: count,
+      restBytes: optional(count),
     })),
     failed: optional(wireError),
     isLast: optional(flag),

@@ -1,8 +1,10 @@
-/** A host for the splits of one epoch: it lists the files of a source once for all splits. */
+/** A host for the splits of one epoch or one save: it lists the files of a source once for all splits. */
 import { DelegatingHost } from "../foreign/delegating_host.ts";
 import type { Files, Host } from "../host.ts";
 
 export class ListedHost extends DelegatingHost implements Host {
+  /** The host that this one delegates to. */
+  readonly base: Host;
   readonly files: Files;
   declare readonly runsForeign?: NonNullable<Host["runsForeign"]>;
   declare readonly foreignRunners?: NonNullable<Host["foreignRunners"]>;
@@ -14,6 +16,7 @@ export class ListedHost extends DelegatingHost implements Host {
 
   constructor(host: Host) {
     super(host);
+    this.base = host;
     this.files = host.files;
     const { runsForeign, foreignRunners, python, threads, sharesBatches } = host;
     if (runsForeign !== undefined) this.runsForeign = runsForeign;

@@ -58,6 +58,8 @@ export class ElementsWriter {
   /** Number of chunks begun, for their names. */
   #begun: number;
   #count: number;
+  /** Bytes written, in finished and open chunks. */
+  #sizeBytes: number;
   #spec: ElementSpec;
   readonly #open = new Map<number, ChunkWriter>();
   #replaces: Manifest | undefined;
@@ -84,6 +86,7 @@ export class ElementsWriter {
     this.#chunks = [...chunks];
     this.#kept = this.#begun = chunks.length;
     this.#count = count;
+    this.#sizeBytes = chunks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     this.#spec = spec;
   }
 
@@ -156,11 +159,8 @@ export class ElementsWriter {
     return this.#count;
   }
 
-  /** Bytes written, in finished and open chunks. */
   get sizeBytes(): number {
-    let sum = 0;
-    for (const { sizeBytes } of [...this.#chunks, ...this.#open.values()]) sum += sizeBytes;
-    return sum;
+    return this.#sizeBytes;
   }
 
   /** Adds an element. Returns synchronously if the element is only buffered. */
@@ -267,7 +267,9 @@ export class ElementsWriter {
   }
 
   #writeTo(chunk: ChunkWriter, element: unknown, shard: number): void | Promise<void> {
+    const before = chunk.sizeBytes;
     const written = chunk.write(element);
+    this.#sizeBytes += chunk.sizeBytes - before;
     const { chunkBytesMax = CHUNK_BYTES_MAX } = this.#options;
     if (written === undefined && chunk.sizeBytes < chunkBytesMax) return;
     return this.#afterWriting(chunk, shard, written);
@@ -285,7 +287,9 @@ export class ElementsWriter {
   }
 
   async #closeChunk(shard: number, chunk: ChunkWriter): Promise<void> {
+    const before = chunk.sizeBytes;
     const finished = await chunk.finish();
+    this.#sizeBytes += finished.sizeBytes - before;
     this.#open.delete(shard);
     if (this.#abandoned) {
       this.#removeLeftover(finished.name);

@@ -14,6 +14,7 @@ import { ByteReader } from "../formats/byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type WholeFilePosition, wholeFileReader } from "../formats/whole_file.ts";
 import { escapeGlob, type Host, type ImageDecodeOptions, installedHost } from "../host.ts";
+import { ListedHost } from "../deterministic/listed_host.ts";
 import { type Attributes, registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
 import { FileSourceNode } from "./file_source.ts";
@@ -83,7 +84,7 @@ export class ImageFolderNode extends FileSourceNode {
   readonly classNames: readonly string[] | undefined;
   readonly decode: ImageDecodeOptions | false;
   readonly path: boolean;
-  /** Labels by class. Classes are listed once per host, so that labels are the same in every epoch. */
+  /** Labels by class. Classes are listed once per host: later epochs of a program keep the labels. */
   readonly #labels = new WeakMap<Host, Promise<ReadonlyMap<string, number>>>();
 
   /** @param listing The node that lists the files. Default: a new one. */
@@ -161,14 +162,14 @@ export class ImageFolderNode extends FileSourceNode {
   }
 
   #labelsOn(host: Host): Promise<ReadonlyMap<string, number>> {
-    let labels = this.#labels.get(host);
-    if (labels === undefined) {
-      labels = this.#listLabels(host);
-      this.#labels.set(host, labels);
+    // Each epoch of splits has a `ListedHost` of its own.
+    const key = host instanceof ListedHost ? host.base : host;
+    return this.#labels.getOrInsertComputed(key, () => {
+      const labels = this.#listLabels(host);
       // Forgets a failed listing: storage may be available again for the next image.
-      labels.catch(() => this.#labels.delete(host));
-    }
-    return labels;
+      labels.catch(() => this.#labels.delete(key));
+      return labels;
+    });
   }
 
   async #listLabels(host: Host): Promise<ReadonlyMap<string, number>> {

@@ -216,6 +216,8 @@ export type JournalRecord =
     readonly attempt: string;
     readonly elements: number;
     readonly sizeBytes: number;
+    /** Bytes of left-over rows; see `RunReport`. */
+    readonly restBytes?: number;
   }
   /** A task starts to write the next entry of the folder's ledger, for the splits before `upTo`. */
   | { readonly type: "save_entry_assigned"; readonly taskId: number; readonly upTo: number }

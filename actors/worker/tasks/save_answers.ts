@@ -13,7 +13,9 @@ const REPORT_STRUCTURE_BYTES_MAX = 64 * 2 ** 10;
 const START_STRUCTURE_BYTES_MAX = 16 * 2 ** 20;
 
 const written = { elements: count, sizeBytes: count };
-const isReport = guardOf(object({ ...written, attempt: optional(name) }));
+const isReport = guardOf(
+  object({ ...written, attempt: optional(name), restBytes: optional(count) }),
+);
 const isStart = guardOf(object({
   ...{ ...written, id: name, entries: count, upTo: count },
   bounds: list(passing<Float64Array>(areBounds, "bounds of splits")),

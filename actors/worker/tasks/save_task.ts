@@ -1,5 +1,6 @@
 /** A task of a save: its runner does one piece of work after another. It has no readers. */
 import { LeatError } from "../../../core/error.ts";
+import { definedFields } from "../../../core/tree.ts";
 import type { SaveWork, Written } from "../../../data/saved/distributed/work.ts";
 import { type DispatcherProtocol, TASK_ENDED } from "../../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
@@ -154,10 +155,10 @@ class SaveTask {
     } catch (error) {
       return { failed: LeatError.from(error).toWire() };
     }
-    const { attempt, elements, sizeBytes } = report;
+    const { attempt, elements, sizeBytes, restBytes } = report;
     const { elements: before, sizeBytes: bytesBefore } = this.#written;
     this.#written = { elements: before + elements, sizeBytes: bytesBefore + sizeBytes };
-    const amount = { elements, sizeBytes, ...(attempt === undefined ? {} : { attempt }) };
+    const amount = { elements, sizeBytes, ...definedFields({ attempt, restBytes }) };
     if (work.work === "run") return { done: { work: "run", place: work.first, ...amount } };
     if (work.work === "entry") return { done: { work: "entry", place: work.number, ...amount } };
     throw new LeatError("internal", `A task is not asked to ${work.work} a save`);

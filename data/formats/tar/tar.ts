@@ -149,8 +149,10 @@ export class TarReader {
         `the checksum of a header is stored as ${stored} but comes to ${computed}`,
       );
     }
+    // The block has 100 bytes of a long name: if they end in a slash, the library sees a folder.
+    const long = definedFields({ path: this.#extension?.name });
     try {
-      return new Header(Buffer.from(block.buffer, block.byteOffset, block.byteLength));
+      return new Header(Buffer.from(block.buffer, block.byteOffset, block.byteLength), 0, long);
     } catch (cause) {
       throw this.#damage(
         "resource_exhausted",

@@ -10,6 +10,7 @@ import { type DatasetIterator, openIterator } from "../../dataset_iterator.ts";
 import type { Host } from "../../host.ts";
 import type { DatasetNode } from "../../node.ts";
 import { chainOf, inOrder } from "../../deterministic/chain.ts";
+import { ListedHost } from "../../deterministic/listed_host.ts";
 import { openSplit } from "../../deterministic/split_run.ts";
 import { listSplitTable, type SplitTable } from "../../sharding/splits.ts";
 import { Ledger } from "../ledger.ts";
@@ -33,6 +34,8 @@ const WHOLE: SplitTable = [[{ start: 0, stop: 1 }]];
 export class DistributedSaver {
   readonly #pipeline: EntryPipeline;
   readonly #folder: DistributedFolder;
+  /** The host of the splits. They share one listing of their source's files. */
+  readonly #listed: ListedHost;
   #running: DatasetIterator<unknown> | undefined;
   #disposed = false;
 
@@ -41,6 +44,7 @@ export class DistributedSaver {
     const ordered = inOrder(node);
     this.#pipeline = { node: ordered, chain: chainOf(ordered), seed };
     this.#folder = { host, settings, ledger: new Ledger(host, settings.folder) };
+    this.#listed = new ListedHost(host);
   }
 
   /** Does one step of a save. An element that fails ends the step, and the save. */
@@ -105,7 +109,7 @@ export class DistributedSaver {
     onRemainder: (remainder: unknown) => void,
   ): DatasetIterator<unknown> {
     const { node, chain, seed } = this.#pipeline;
-    const { host } = this.#folder;
+    const host = this.#listed;
     if (chain === undefined) {
       return openIterator(node, { host, seed, needsOrder: true, isReadOnly: true });
     }

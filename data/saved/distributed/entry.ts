@@ -22,7 +22,8 @@ import {
   within,
 } from "../manifest.ts";
 import { type DistributedFolder, tidy } from "./folder.ts";
-import { readNote, readRest, type RunNote } from "./run_writer.ts";
+import { RestReader } from "./rest_reader.ts";
+import { readNote, type RunNote } from "./run_writer.ts";
 import type { WorkOf, Written } from "./work.ts";
 
 export interface EntryPipeline {
@@ -168,6 +169,7 @@ class EntryWriter {
   readonly #join: RemainderJoin | undefined;
   /** The left-over rows of splits, by sequence number: some may still wait to be joined. */
   readonly #rests = new Map<number, Rest>();
+  readonly #restReader: RestReader;
   readonly #before: readonly CarriedRest[];
   readonly #chunks: Chunk[] = [];
   readonly #specs: ElementSpec[] = [];
@@ -187,6 +189,7 @@ class EntryWriter {
     const { host } = folder;
     this.#folder = folder;
     this.#work = work;
+    this.#restReader = new RestReader(folder);
     this.#before = before;
     this.#attempt = hex64(host);
     this.#join = chain?.batch && new RemainderJoin(chain, { host, seed, epoch: 0 });
@@ -201,6 +204,7 @@ class EntryWriter {
       await this.#closeChunk();
     } finally {
       this.#open?.abandon();
+      this.#restReader.close();
     }
     const carried = (this.#join?.carried ?? [])
       .map(({ sequence, rows }) => ({ ...this.#rests.get(sequence)!, rows }));
@@ -227,7 +231,7 @@ class EntryWriter {
 
   async #add(rest: Rest, lastRows = Infinity): Promise<void> {
     this.#rests.set(rest.sequence, rest);
-    const rows = await readRest(this.#folder, rest);
+    const rows = await this.#restReader.read(rest);
     this.#join!.add(rest.sequence, rest.index, rows, { rows: lastRows });
     await this.#writeJoined(await this.#join!.next());
   }

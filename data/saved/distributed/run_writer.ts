@@ -4,17 +4,13 @@ import { isCount } from "../../../core/count.ts";
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { specOf } from "../../elements/components.ts";
-import { ByteReader } from "../../formats/byte_reader.ts";
-import { RecordReader } from "../../formats/tfrecord/tfrecord.ts";
-import { END } from "../../iterator.ts";
 import { type ElementSpec, mergeSpecs } from "../../elements/spec.ts";
 import { CHUNK_BYTES_MAX, ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
 import { isRest, type Rest } from "../ledger.ts";
 import { checkChunks, type Chunk, readManifest, removeLeftover, within } from "../manifest.ts";
-import { decodeElement } from "../stored_element.ts";
 import type { DistributedFolder } from "./folder.ts";
-import type { Written, WrittenRun } from "./work.ts";
+import type { RunReport, Written, WrittenRun } from "./work.ts";
 
 const NOTE_FORMAT = "leat-run-1";
 
@@ -65,16 +61,17 @@ export class RunWriter {
     this.#items.push({ rest: { sequence, index, file, record: this.#restCount++ } });
   }
 
-  async finish(): Promise<Written & { readonly attempt: string }> {
+  async finish(): Promise<RunReport> {
     await this.#closeChunk();
-    await this.#rests?.finish();
+    const rests = await this.#rests?.finish();
     this.#rests = undefined;
     const note: RunNote = { ...this.#run, items: this.#items, spec: this.#spec };
     const { host, settings } = this.#folder;
     const path = within(settings.folder, `${this.#name}.run`);
     // A commit that fails may have made the note all the same. Then a resumed save counts the run.
     await writeDocument(host, path, NOTE_FORMAT, note, () => this.#isFinished = true);
-    return { attempt: this.#run.attempt, ...writtenIn(note) };
+    const { attempt } = this.#run;
+    return { attempt, ...writtenIn(note), ...(rests && { restBytes: rests.sizeBytes }) };
   }
 
   /** Removes its files if the save ended before they were committed. */
@@ -169,25 +166,6 @@ export function runOfName(id: string, name: string): WrittenRun | undefined {
     .exec(name.slice(id.length)) ?? [];
   if (!name.startsWith(id) || attempt === undefined) return undefined;
   return { first: Number(first), count: Number(count), attempt };
-}
-
-/** Rows left over from a split. Errors: `data_loss`, and those of reading files. */
-export async function readRest(
-  { host, settings }: DistributedFolder,
-  { file: name, record }: Rest,
-): Promise<unknown> {
-  const path = within(settings.folder, name);
-  const file = await host.files.open(path);
-  const records = new RecordReader(ByteReader.of({ path, file, compression: undefined }));
-  try {
-    for (let at = 0;; at++) {
-      const bytes = await records.step();
-      if (bytes === END) throw new LeatError("data_loss", `${path} is cut short.`);
-      if (at === record) return decodeElement(bytes as Uint8Array, path);
-    }
-  } finally {
-    records.close();
-  }
 }
 
 function nameOfRun(id: string, { first, count, attempt }: WrittenRun): string {

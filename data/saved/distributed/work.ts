@@ -81,6 +81,8 @@ export interface Begun extends Written {
 
 export interface RunReport extends Written {
   readonly attempt: string;
+  /** Size of the rows that its splits left over. `sizeBytes` counts them once they are in batches. */
+  readonly restBytes?: number;
 }
 
 export type WorkOf<W extends SaveWork["work"]> = Extract<SaveWork, { readonly work: W }>;

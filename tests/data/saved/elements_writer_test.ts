@@ -1,5 +1,6 @@
 /** ElementsWriter where the storage refuses to remove files. */
 import { LeatError } from "../../../core/error.ts";
+import { ChunkWriter } from "../../../data/saved/chunk_writer.ts";
 import { ElementsWriter } from "../../../data/saved/elements_writer.ts";
 import { readManifest } from "../../../data/saved/manifest.ts";
 import { assert, assertEquals } from "../../assert.ts";
@@ -49,4 +50,46 @@ Deno.test("ElementsWriter finishes, though what it replaces cannot be removed", 
   assertEquals((await readManifest(host, FOLDER))?.id, id);
   assertEquals([...host.locked], []);
   assert(host.warnings.length > 0);
+});
+
+Deno.test("ElementsWriter.sizeBytes is the size of all chunks, in open shards and after resuming", async () => {
+  const host = new MemoryHost();
+  const first = await ElementsWriter.begin(host, FOLDER, {});
+  await first.write(new Uint8Array(1 << 20), 0);
+  const open = first.sizeBytes;
+  assert(open > 1 << 20, `${open} bytes`);
+  await first.write("buffered", 1);
+  assertEquals(first.sizeBytes, open);
+  const state = await first.save();
+  const sizeOf = (chunks: typeof state.chunks) =>
+    chunks.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  assert(first.sizeBytes > open);
+  assertEquals(first.sizeBytes, sizeOf(state.chunks));
+  first.abandon();
+  const second = (await ElementsWriter.resume(host, FOLDER, {}, state))!;
+  assertEquals(second.sizeBytes, first.sizeBytes);
+  await second.write("more");
+  const { chunks } = await second.finish();
+  assertEquals([chunks.length, second.sizeBytes], [3, sizeOf(chunks)]);
+});
+
+Deno.test("ElementsWriter.sizeBytes asks no open chunk for its size", async () => {
+  const writer = await ElementsWriter.begin(new MemoryHost(), FOLDER, {});
+  for (let shard = 0; shard < 10; shard++) await writer.write(shard, shard);
+  const { get } = Object.getOwnPropertyDescriptor(ChunkWriter.prototype, "sizeBytes")!;
+  let asked = 0;
+  Object.defineProperty(ChunkWriter.prototype, "sizeBytes", {
+    configurable: true,
+    get(): number {
+      asked++;
+      return get!.call(this);
+    },
+  });
+  try {
+    assertEquals(writer.sizeBytes, 0);
+    assertEquals(asked, 0);
+  } finally {
+    Object.defineProperty(ChunkWriter.prototype, "sizeBytes", { configurable: true, get: get! });
+    writer.abandon();
+  }
 });

@@ -11,6 +11,7 @@ import {
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { Dataset, imageClasses, LocalCluster, TensorSpec } from "../../../mod.ts";
+import { ListedHost } from "../../../data/deterministic/listed_host.ts";
 import { ImageFolderNode } from "../../../data/sources/image_folder.ts";
 import { listSplitTable } from "../../../data/sharding/splits.ts";
 import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
@@ -147,6 +148,19 @@ imageTest("imageFolder lists its classes again after a failure", async () => {
     assertEquals(outline(await collect(node, { host })), ["unavailable"]);
     assertEquals(outline(await collect(node, { host })), [[0, 1], [1, 2], [1, 3]]);
     assertEquals(lists, 4); // the images once more, and nothing else
+  });
+});
+
+Deno.test("imageFolder keeps its labels in a later epoch whose splits list the files again", async () => {
+  await withTree({ "b/1.png": png(1) }, async (root) => {
+    const node = new ImageFolderNode(root, { shuffle: false, decode: false });
+    const host = new DenoHost();
+    await collect(node, { host: new ListedHost(host) });
+    await Deno.mkdir(`${root}/a`);
+    await Deno.writeFile(`${root}/a/2.png`, png(2));
+    const found = await collect(node, { host: new ListedHost(host) });
+    assertStringIncludes((found[0] as LeatError).message, 'the class "a" did not exist');
+    assertEquals((found[1] as { label: number }).label, 0);
   });
 });
 

@@ -2,6 +2,7 @@
  * Assigns the work of a save to workers: runs of splits, and entries of the folder's ledger. Only
  * workers touch files.
  */
+import { definedFields } from "../../../../core/tree.ts";
 import type { SaveWork } from "../../../../data/saved/distributed/work.ts";
 import type { AnswerOf, RequestOf } from "../../../runtime/protocol.ts";
 import type { Iteration, TaskOfIteration } from "../../state/entities.ts";
@@ -89,8 +90,9 @@ function recordResult(
       error: state.modeOf(iteration).failure({ state, iteration }, worker, failed),
     });
   } else if (done?.work === "run" && "first" in work && done.place === work.first) {
-    const { attempt = "", elements, sizeBytes } = done;
-    tx.append({ type: "save_run_written", taskId, attempt, elements, sizeBytes });
+    const { attempt = "", elements, sizeBytes, restBytes } = done;
+    const amount = { elements, sizeBytes, ...definedFields({ restBytes }) };
+    tx.append({ type: "save_run_written", taskId, attempt, ...amount });
   } else if (done?.work === "entry" && "upTo" in work && done.place === saving.entries) {
     const { elements, sizeBytes } = done;
     tx.append({ type: "save_entry_written", taskId, elements, sizeBytes });
@@ -128,10 +130,12 @@ function runLength(
   { iterationId, saving }: Iteration,
   total: number,
 ): number {
-  const { next, splits, sizeBytes } = saving!;
+  const { next, splits, sizeBytes, runBytes = 0 } = saving!;
   const tasks = Math.max(1, state.tasksOfIteration(iterationId).size);
   const fairCount = Math.ceil((total - next) / (SHARE_FRACTION * tasks));
-  const countOfBytes = splits === 0 ? 1 : Math.round(RUN_BYTES * splits / Math.max(1, sizeBytes));
+  // Left-over rows count in `sizeBytes` only once an entry has them.
+  const bytes = Math.max(1, sizeBytes, runBytes);
+  const countOfBytes = splits === 0 ? 1 : Math.round(RUN_BYTES * splits / bytes);
   return Math.max(1, Math.min(fairCount, countOfBytes, RUN_SPLITS_MAX));
 }
 

@@ -41,6 +41,8 @@ export interface Saving {
   splits: number;
   elements: number;
   sizeBytes: number;
+  /** Bytes of the runs, with the rows that their splits left over. Older snapshots lack it. */
+  runBytes?: number;
 }
 
 /** The progress of a save when it starts or resumes here. */
@@ -97,7 +99,7 @@ export function runAssigned(tables: Tables, record: RecordOf<"save_run_assigned"
 }
 
 export function runWritten(tables: Tables, record: RecordOf<"save_run_written">): void {
-  const { taskId, attempt } = record;
+  const { taskId, attempt, sizeBytes, restBytes = 0 } = record;
   const { saving, iteration } = savingOf(tables, record);
   const run = saving.assigned.find((at) => at.taskId === taskId);
   if (run === undefined) return;
@@ -105,6 +107,7 @@ export function runWritten(tables: Tables, record: RecordOf<"save_run_written">)
   saving.assigned = saving.assigned.filter((at) => at !== run);
   saving.written = [...saving.written, { first, count, attempt }].sort((a, b) => a.first - b.first);
   saving.splits += count;
+  saving.runBytes = (saving.runBytes ?? saving.sizeBytes) + sizeBytes + restBytes;
   survived(iteration, (place) => place === first);
   add(saving, record);
 }

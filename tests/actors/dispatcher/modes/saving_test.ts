@@ -1,5 +1,7 @@
 /** Saves: what their clients are told of their end, and how they are shown. */
 import { LeatError } from "../../../../core/error.ts";
+import { definedFields } from "../../../../core/tree.ts";
+import type { SaveWork } from "../../../../data/saved/distributed/work.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
 import { settle, TestCluster } from "../lib.ts";
 import { report } from "../report/reports.ts";
@@ -129,4 +131,23 @@ Deno.test("describe shows the progress of a save and its workers, with and witho
   await report(cluster, worker, { atMs: 5_000, stats: { [taskId]: { busyMs: 5 } } });
   const reason = "Its save waits for the data that it reads, for its folder, or for other workers.";
   assertEquals(await shown(), [saving, { state: "idle", reason }]);
+});
+
+Deno.test("getSaveWork counts left-over rows in the length of the next run, and not as saved", async () => {
+  await using cluster = await TestCluster.start();
+  const { clientId, taskId } = await openSave(cluster);
+  const ask = async (place?: number, restBytes?: number) => {
+    const amount = { elements: 0, sizeBytes: 0, ...definedFields({ restBytes }) };
+    const done = { work: place === undefined ? "entry" : "run", place: place ?? 0, ...amount };
+    const { work } = await cluster.ask("getSaveWork", { taskId, done } as never);
+    return work as SaveWork;
+  };
+  await cluster.ask("getSaveWork", { taskId });
+  assertEquals((await ask(0, 8 * 2 ** 20)).work, "entry");
+  const next = await ask();
+  // Eight splits of 8 MiB are 64 MiB. Without the rows, it would be a fourth of all splits.
+  assertEquals([next.work, next.work === "run" && next.splits.length], ["run", 8]);
+  const { news } = await cluster.ask("clientHeartbeat", { clientId });
+  assert(news?.kind === "save");
+  assertEquals(news.progress.sizeBytes, 0);
 });

@@ -32,14 +32,14 @@ Deno.test("startOf takes the splits that a runner lists, and a million of them",
 
 Deno.test("startOf and reportOf refuse everything else", () => {
   const start = { ...PROGRESS, bounds: packSplits([[{ start: 0, stop: 1 }]]), runs: [] };
-  const report = { elements: 1, sizeBytes: 1, attempt: "a" };
+  const report = { elements: 1, sizeBytes: 1, attempt: "a", restBytes: 1 };
   assertEquals(reportOf(encodeMessage(report)), report);
   for (
     const wrong of [
       ...[null, 7, [], {}, new Array(100_000).fill({})],
       ...[{ ...report, elements: -1 }, { ...report, sizeBytes: "1" }, { ...report, attempt: 7 }],
       ...[{ ...start, bounds: [new Float64Array([1, 0])] }, { ...start, runs: [{ first: 0 }] }],
-      { ...start, id: "x".repeat(5_000) },
+      ...[{ ...report, restBytes: -1 }, { ...start, id: "x".repeat(5_000) }],
     ]
   ) {
     const frame = encodeMessage(wrong);

@@ -80,6 +80,26 @@ Deno.test("WebDatasetReader reads long names of ustar, GNU and pax", async () =>
   ]);
 });
 
+Deno.test("WebDatasetReader reads a file whose long name is cut after a slash in its header", async () => {
+  // Taken for a folder, it would have no contents, and they would be read as a member.
+  const contents = tarMember({ name: "inner.txt", contents: "inner" });
+  const folder = `${"f".repeat(99)}/`;
+  for (const long of [longName(`${folder}a.jpg`), paxHeader({ path: `${folder}a.jpg` })]) {
+    assertEquals(await read(tar(long, { name: folder, contents }, ...files("b.txt"))), [
+      { __key__: `${folder}a`, jpg: contents },
+      { __key__: "b", txt: "b.txt" },
+    ]);
+  }
+});
+
+Deno.test("WebDatasetReader skips an old folder with a long name", async () => {
+  const folder = `${"f".repeat(150)}/`;
+  for (const long of [longName(folder), paxHeader({ path: folder })]) {
+    const archive = tar(long, { name: folder.slice(0, 100) }, ...files("b.txt"));
+    assertEquals(keysOf(await read(archive)), ["b"]);
+  }
+});
+
 Deno.test("WebDatasetReader takes the size from a pax record if there is one", async () => {
   const pax = paxHeader({ size: "5", path: "a.txt" });
   const member = tarHeader({ name: "x", claims: 0n });

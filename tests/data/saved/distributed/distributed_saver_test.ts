@@ -449,6 +449,70 @@ Deno.test("save() is refused next to an unfinished distributed save, and replace
   });
 });
 
+/** This machine, with other functions for files. */
+function withReading(files: Partial<Host["files"]>): Host {
+  const host = installedHost();
+  const { open, list } = host.files;
+  const all = { open: open.bind(host.files), list: list.bind(host.files), ...files };
+  return Object.create(withFiles(host, {}), { files: { value: all } });
+}
+
+Deno.test("DistributedSaver lists the files of a source once for all splits of a run", async () => {
+  await inFolder(async (path) => {
+    for (let i = 0; i < 9; i++) await Deno.writeTextFile(`${path}/${i}.txt`, `${i}\n`);
+    let lists = 0;
+    const list = (pattern: string, signal?: AbortSignal) => {
+      if (pattern.endsWith(".txt")) lists++;
+      return installedHost().files.list(pattern, signal);
+    };
+    const dataset = Dataset.textLines(Dataset.listFiles(`${path}/*.txt`, { shuffle: false }));
+    const writer = writerOf(`${path}/saved`, dataset, withReading({ list }));
+    const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    lists = 0;
+    const first = { first: 0, count: 6, ...await writer.do(run(begun, 0, 6)) as RunReport };
+    const last = { first: 6, count: 3, ...await writer.do(run(begun, 6, 3)) as RunReport };
+    assertEquals(lists, 1);
+    await writer.do(entry(begun, 0, [first, last]));
+    const loaded = await Array.fromAsync(await Dataset.load<string>(`${path}/saved`));
+    assertEquals(loaded.join(""), "012345678");
+  });
+});
+
+Deno.test("an entry reads the file of a run's left-over rows once, and the run reports its size", async () => {
+  await inFolder(async (path) => {
+    const [folder, lines] = [`${path}/saved`, `${path}/lines`];
+    await Deno.writeTextFile(lines, "ab\n".repeat(50));
+    // Fifty splits of a line each: every element is a left-over row.
+    const splits = new Dataset<string>(new TextLinesNode(lines, { partBytes: 3 }));
+    const dataset = splits.batch(4).map((x) => x.toArray());
+    const opened: string[] = [];
+    const open = (path: string, signal?: AbortSignal) => {
+      if (path.endsWith(".rest")) opened.push(path);
+      return installedHost().files.open(path, signal);
+    };
+    const writer = writerOf(folder, dataset, withReading({ open }));
+    const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    assertEquals(begun.table[0]!.length, 50);
+    const runs: WrittenRun[] = [];
+    for (const [first, count] of [[0, 10], [10, 20], [30, 20]] as const) {
+      const report = await writer.do(run(begun, first, count)) as RunReport;
+      runs.push({ first, count, attempt: report.attempt });
+      const [file] = (await namesIn(folder)).filter((name) =>
+        name.includes(report.attempt) && name.endsWith(".rest")
+      );
+      const { size: restBytes } = await Deno.stat(`${folder}/${file}`);
+      assertEquals([report.elements, report.sizeBytes, report.restBytes], [0, 0, restBytes]);
+    }
+    await writer.do(entry(begun, 0, runs.slice(0, 1)));
+    assertEquals(opened.length, 1);
+    // Two rows of the first run were carried over.
+    await writer.do(entry(begun, 1, runs.slice(1)));
+    assertEquals(opened.length, 1 + 3);
+    const loaded = await Array.fromAsync(await Dataset.load<string[]>(folder));
+    assertEquals(loaded.map((batch) => batch.length), [...Array(12).fill(4), 2]);
+  });
+});
+
 /** This machine, where a file cannot be opened once. */
 function failingOnce(path: string): Host {
   const host = installedHost();
@@ -458,8 +522,7 @@ function failingOnce(path: string): Host {
     isAway = false;
     return Promise.reject(new LeatError("unavailable", "the storage is away"));
   };
-  const list = (pattern: string) => host.files.list(pattern);
-  return Object.create(withFiles(host, {}), { files: { value: { open, list } } });
+  return withReading({ open });
 }
 
 Deno.test("begin fails if the storage cannot answer, and resumes the same save when it can", async () => {
