@@ -41,7 +41,7 @@ export interface Saving {
   splits: number;
   elements: number;
   sizeBytes: number;
-  /** Bytes of the runs, with the rows that their splits left over. Older snapshots lack it. */
+  /** Bytes of the runs, with the rows that their splits left over; left out before the first run. */
   runBytes?: number;
 }
 
