@@ -206,7 +206,7 @@ function obstacleOf(node: DatasetNode): string | undefined {
   if (!isParallel || opensDatasets) return undefined;
   const fn = Object.values(node.attributes).find((value) => value instanceof NodeFunction);
   if (fn === undefined || !fn.isSendable) return undefined;
-  return messageOf(() => fn.sendable);
+  return messageOf(() => fn.serialize());
 }
 
 /** The message of the error that `send` throws; undefined if it throws none. */

@@ -76,7 +76,6 @@ export class NodeFunction implements BoundFunction {
   readonly fn: UserFunction;
   readonly captures?: Captures;
   #arity: Arity;
-  #sendable: WireFunction | undefined;
 
   /**
    * Errors name `operator` and `argument`. `arity`: how many arguments the function takes before the
@@ -140,21 +139,12 @@ export class NodeFunction implements BoundFunction {
   }
 
   /**
-   * The function and its captures as plain data.
+   * The function and its captures, as they are now, as plain data.
    *
    * @throws {LeatError} with the reason why it cannot be serialised, and what to do about it.
    */
   serialize(): WireFunction {
     return serializeFunction(this.fn, this.captures, this.#arity);
-  }
-
-  /**
-   * The function as another thread of this program receives it.
-   *
-   * @throws {LeatError} with the reason why it cannot be sent, and what to do about it.
-   */
-  get sendable(): WireFunction {
-    return this.#sendable ??= this.serialize();
   }
 
   /** How many calls are in flight if `numParallelCalls` is left out; undefined for one at a time. */
