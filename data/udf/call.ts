@@ -406,14 +406,15 @@ export class Call {
   }
 
   #run(arity: Arity, first: unknown, second: unknown, index = this.index - 1): unknown {
-    if (!this.#loaded) {
-      const loaded = this.#load(arity);
-      if (loaded instanceof Promise) return this.#runLater(loaded, arity, first, second, index);
-      this.#accept(loaded, arity);
-    }
-    const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
-    const startedAtMs = index >= this.#watch.dueAt ? this.#context.host.nowMs() : undefined;
+    let startedAtMs: number | undefined;
     try {
+      if (!this.#loaded) {
+        const loaded = this.#load(arity);
+        if (loaded instanceof Promise) return this.#runLater(loaded, arity, first, second, index);
+        this.#accept(loaded, arity);
+      }
+      const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
+      if (index >= this.#watch.dueAt) startedAtMs = this.#context.host.nowMs();
       this.rows?.beginCall();
       const result = invoke(this.fn, arity, first, second, extra);
       if (!isThenable(result)) return this.#checked(result);
@@ -465,12 +466,14 @@ export class Call {
   }
 
   #repeat(index: number, arity: Arity, first: unknown, second: unknown): unknown {
-    if (!this.#loaded) {
-      const loaded = this.#load(arity);
-      if (loaded instanceof Promise) return this.#repeatLater(loaded, index, arity, first, second);
-      this.#accept(loaded, arity);
-    }
     try {
+      if (!this.#loaded) {
+        const loaded = this.#load(arity);
+        if (loaded instanceof Promise) {
+          return this.#repeatLater(loaded, index, arity, first, second);
+        }
+        this.#accept(loaded, arity);
+      }
       const extra = this.#makeExtra(index);
       const result = this.#repeatWatch.time(() => invoke(this.fn, arity, first, second, extra));
       return isThenable(result) ? this.settle(result, index) : this.#checked(result);
@@ -490,8 +493,12 @@ export class Call {
     first: unknown,
     second: unknown,
   ): Promise<unknown> {
-    const loaded = await loading;
-    if (!this.#loaded) this.#accept(loaded, arity);
+    try {
+      const loaded = await loading;
+      if (!this.#loaded) this.#accept(loaded, arity);
+    } catch (error) {
+      throw this.failure(error, index);
+    }
     return await this.#repeat(index, arity, first, second);
   }
 
