@@ -208,6 +208,8 @@ export interface CallContext {
   readonly randomState?: { readonly split: number; readonly task?: number | undefined };
   /** Whether the iteration reads splits. */
   readonly readsSplits?: boolean;
+  /** What the iteration knows of captures: see `loadFunction`. Left out: nothing. */
+  readonly loadedCaptures?: WeakSet<object>;
   callStream(): RandomStream;
 }
 
@@ -428,7 +430,8 @@ export class Call {
   }
 
   #load(arity: Arity): LoadedFunction | Promise<LoadedFunction> {
-    const loaded = loadFunction(this.#bound, this.#context.host);
+    const { host, loadedCaptures } = this.#context;
+    const loaded = loadFunction(this.#bound, host, loadedCaptures);
     return loaded instanceof Promise
       ? loaded.then((loaded) => withToolbox(loaded, arity))
       : withToolbox(loaded, arity);

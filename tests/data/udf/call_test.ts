@@ -1,10 +1,12 @@
-/** Calls of user functions: errors of functions that cannot be loaded. */
+/** Calls of user functions: how functions and their captures are loaded. */
 import { RandomStream } from "../../../core/philox.ts";
 import { OperatorMeter } from "../../../data/iterators/stats.ts";
 import { Call } from "../../../data/udf/call.ts";
-import { LeatError, python, udf } from "../../../mod.ts";
+import { Dataset, LeatError, python, udf } from "../../../mod.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+
+const FIXTURE = import.meta.resolve("./fixture_functions.ts");
 
 const UNLOADABLE = {
   "at once": { fn: () => 1, captures: { f: python("/code/augment.py", "augment") } },
@@ -25,3 +27,20 @@ for (const [when, fn] of Object.entries(UNLOADABLE)) {
     }
   });
 }
+
+Deno.test("an iterator walks captures once, for its nested datasets too, and the next one again", async () => {
+  let walks = 0;
+  const scores: Record<string, unknown> = { a: 1 };
+  const words = new Proxy(scores, { ownKeys: (target) => (walks++, Reflect.ownKeys(target)) });
+  const dataset = Dataset.range(5).flatMap(
+    (x, { Dataset, words }) =>
+      Dataset.from([x]).map((x, { words: { a } }) => typeof a === "function" ? a(x) : x, {
+        captures: { words },
+      }),
+    { captures: { words } },
+  );
+  assertEquals(await Array.fromAsync(dataset), [0, 1, 2, 3, 4]);
+  assertEquals(walks, 1);
+  scores.a = udf(FIXTURE, "double");
+  assertEquals(await Array.fromAsync(dataset), [0, 2, 4, 6, 8]);
+});
