@@ -1,7 +1,7 @@
 /** Finds what is slow or large in a running pipeline, by rules over the figures of its operators. */
 import { bytesText, percentText } from "./amounts.ts";
 import { type DatasetNode, inPreOrder } from "./node.ts";
-import type { IteratorStats, OperatorStats } from "./iterators/stats.ts";
+import { isIdle, type IteratorStats, type OperatorStats } from "./iterators/stats.ts";
 import { waitsOutside } from "./autotune/measured_model.ts";
 
 export interface PipelineRun {
@@ -24,6 +24,8 @@ interface Cost {
   readonly workMs: number;
   /** Time that its consumer waited for it. */
   readonly latencyMs: number;
+  /** Whether a service runs the operators before it. */
+  readonly isServed: boolean;
 }
 
 interface Facts {
@@ -109,7 +111,7 @@ const RULES: readonly Rule[] = [
       `${waited(facts)}, although other threads call its function: ${DISTRIBUTE_OR_CACHE}.`,
   },
   {
-    when: ({ top }) => top.node.division === "served",
+    when: ({ top }) => top.isServed,
     say: (facts) =>
       `${waited(facts)}: start more workers, or look at what is slow in one of them by running ` +
       "the pipeline here without distribute().",
@@ -210,8 +212,26 @@ function treeOf(root: DatasetNode, all: IteratorStats): Operator {
 /** The costs of an operator and of all below it. The consumer of `operator` waited `awaitedMs`. */
 function costsOf(operator: Operator, awaitedMs: number): Cost[] {
   const { node, stats, inputs } = operator;
-  const cost = { node, stats, workMs: stats.selfMs, latencyMs: latencyOf(operator, awaitedMs) };
-  return [cost, ...inputs.flatMap((input) => costsOf(input, waitOn(input, operator)))];
+  const latencyMs = latencyOf(operator, awaitedMs);
+  const cost = { node, stats, workMs: stats.selfMs, latencyMs, isServed: isServed(operator) };
+  return [
+    cost,
+    ...inputs.flatMap((input) => costsOf(input, waitOn(input, operator, awaitedMs))),
+  ];
+}
+
+/** Whether a service runs the operators before it. An `offload`, which is a setting, may offload nothing. */
+function isServed({ node, inputs }: Operator): boolean {
+  return node.division === "served" && !(node.isSetting && inputs.every(isReadHere));
+}
+
+function isReadHere({ stats, inputs }: Operator): boolean {
+  return inputs.length === 0 ? !isIdle(stats) : inputs.every(isReadHere);
+}
+
+/** Whether it passes the elements of its input on, and counts no waits for them. */
+function passes(operator: Operator): boolean {
+  return operator.node.isSetting && !isServed(operator);
 }
 
 /**
@@ -221,7 +241,7 @@ function costsOf(operator: Operator, awaitedMs: number): Cost[] {
 function latencyOf(operator: Operator, awaitedMs: number): number {
   const { stats, inputs } = operator;
   if (waitsOutside(operator.node) && stats.waitMs > 0) return stats.waitMs;
-  const ofInputsMs = inputs.reduce((sum, input) => sum + waitOn(input, operator), 0);
+  const ofInputsMs = inputs.reduce((sum, input) => sum + waitOn(input, operator, awaitedMs), 0);
   return Math.max(0, awaitedMs - ofInputsMs - workOf(operator));
 }
 
@@ -233,8 +253,9 @@ function workOf({ stats, inputs }: Operator): number {
  * How long an operator waited for one of its inputs. The figures have only the sum of several inputs:
  * it is divided in proportion to their time.
  */
-function waitOn(input: Operator, operator: Operator): number {
+function waitOn(input: Operator, operator: Operator, awaitedMs: number): number {
   const { node, stats, inputs } = operator;
+  if (passes(operator)) return Math.max(0, awaitedMs - stats.waitMs);
   if (waitsOutside(operator.node)) return 0;
   if (node.adviceFacts.opensDatasets) return input.stats.waitMs;
   if (inputs.length === 1) return stats.waitMs;

@@ -53,6 +53,8 @@ interface Iteration {
   /** During a restore: functions that undo what it has overwritten. */
   readonly overwritten: (() => void)[];
   readonly lastReaders: LastReaders;
+  /** See `IteratorContext.loadedCaptures`. */
+  readonly loadedCaptures: WeakSet<object>;
   /** See `IteratorContext.replace()`. */
   readonly replaced: Map<DatasetNode, (context: IteratorContext) => ElementIterator>;
   /** See `IteratorContext.sharedReads`. */
@@ -121,6 +123,7 @@ export class IteratorContext {
       rules: rules ?? rulesOf(undefined),
       overwritten: [],
       lastReaders: new LastReaders(lastReaders),
+      loadedCaptures: within?.loadedCaptures ?? new WeakSet(),
       replaced: new Map(),
       sharedReads: 0,
     };
@@ -387,6 +390,14 @@ export class IteratorContext {
       return;
     }
     for (const putBack of overwritten.toReversed()) putBack();
+  }
+
+  /**
+   * Captures in which nothing has to be loaded. Datasets that functions make capture the same ones
+   * again and again. The next iteration begins anew: a program may change captures before it.
+   */
+  get loadedCaptures(): WeakSet<object> {
+    return this.#iteration.loadedCaptures;
   }
 
   /** The identities under which this iteration has read streams of services. */

@@ -5,6 +5,8 @@ import type { Consumption } from "./autotune/tuner.ts";
 import {
   decodeIteration,
   encodeIteration,
+  type Identity,
+  identityOf,
   type SavedIteration,
   unreadableState,
 } from "./checkpoint/saving.ts";
@@ -68,6 +70,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   readonly #node: DatasetNode;
   readonly #options: IterationOptions;
   #coordinates: Coordinates;
+  /** Of the graph as this iterator reads it. Kept, because large captures take long to write. */
+  #identity: Identity | undefined;
   #context: IteratorContext;
   #last: LastIterator;
   #restoring: Restoring | undefined;
@@ -257,7 +261,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     try {
       const saved = this.#ended ? { state: null } : await this.#last.save();
       const shared = saveShared(this.#node, this.#context);
-      return encodeIteration(this.#node, { ...this.#coordinates, shared, ...saved });
+      this.#identity ??= identityOf(this.#node);
+      return encodeIteration(this.#identity, { ...this.#coordinates, shared, ...saved });
     } catch (error) {
       throw userErrorOf(error);
     } finally {
@@ -268,9 +273,11 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   async #restore(bytes: Uint8Array): Promise<void> {
     let context: IteratorContext;
     let last: LastIterator;
+    let identity: Identity;
     let saved: ReturnType<typeof decodeIteration>;
     try {
-      saved = decodeIteration(this.#node, bytes);
+      identity = identityOf(this.#node);
+      saved = decodeIteration(identity, bytes);
       const { seed, seeded, salt, epoch, split } = saved;
       context = rootContext(this.#node, this.#options, { seed, seeded, salt, epoch, split });
       this.#restoring = { context };
@@ -289,6 +296,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     context.endRestoring(true);
     const closing = this.#dispose();
     this.#coordinates = coordinates;
+    this.#identity = identity;
     this.#context = context;
     this.#last = last;
     this.#ended = state === null && ahead === undefined;

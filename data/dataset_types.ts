@@ -34,6 +34,9 @@ export type Zipped<D> = {
 
 /** Options of operators whose function has no others: `takeWhile`, `fromGenerator`, `reduce`. */
 export interface FunctionOptions<C extends Captures> {
-  /** Values that the function gets by name in its last argument. Default: none. */
+  /**
+   * Values that the function gets by name in its last argument. Change them only between two
+   * iterators: each iterator takes them as it finds them. Default: none.
+   */
   readonly captures?: C;
 }

@@ -7,7 +7,12 @@ import { type DatasetNode, UNKNOWN_CARDINALITY } from "./node.ts";
 import { NodeFunction } from "./udf/call.ts";
 import { type ElementSpec, specText, TensorSpec } from "./elements/spec.ts";
 import { AUTOTUNE } from "./parallelism.ts";
-import type { IteratorStats, OperatorStats, TuningStats } from "./iterators/stats.ts";
+import {
+  isIdle,
+  type IteratorStats,
+  type OperatorStats,
+  type TuningStats,
+} from "./iterators/stats.ts";
 import { autotuneOf, optimizationRulesOf, threadsOf } from "./operators/options.ts";
 import { rewritesOf } from "./optimizer/rules.ts";
 import { referenceOf } from "./udf/user_function.ts";
@@ -32,7 +37,8 @@ export interface ExplainedOperator {
   /** Its figures, if the pipeline is running. */
   readonly stats?: OperatorStats | undefined;
   /**
-   * Whether a service runs it, because it is before a `distribute`. It then has no figures here.
+   * Whether it is before a `distribute` or an `offload`. Its figures then count only what runs here,
+   * if anything does.
    */
   readonly distributed: boolean;
 }
@@ -93,7 +99,8 @@ export class Explanation {
       const line = `${indent}${number} ${call} → ${count} ` +
         `${cardinality === 1 ? "element" : "elements"} of ${spec}`;
       if (stats === undefined) return line;
-      const run = explained.distributed ? "not counted here" : describeStats(stats);
+      const isElsewhere = explained.distributed && isIdle(stats);
+      const run = isElsewhere ? "not counted here" : describeStats(stats);
       return `${line}\n${indent}  ${run}`;
     });
     return [...lines, ...this.rewrites, ...this.obstacles, ...this.advice].join("\n");
@@ -184,9 +191,8 @@ function obstaclesOf(root: DatasetNode, stats: IteratorStats | undefined): strin
   let number = 0;
   const visit = (node: DatasetNode, isServed: boolean): void => {
     const operator = number++;
-    const obstacle = isServed
-      ? undefined
-      : stats?.[operator]?.threads?.obstacle ?? obstacleOf(node);
+    const obstacle = stats?.[operator]?.threads?.obstacle ??
+      (isServed ? undefined : obstacleOf(node));
     if (obstacle !== undefined) {
       const name = `${node.kind} (operator ${operator})`;
       const what = node.attributes["thread"] === true ? "runs" : "calls its function";
@@ -206,7 +212,7 @@ function obstacleOf(node: DatasetNode): string | undefined {
   if (!isParallel || opensDatasets) return undefined;
   const fn = Object.values(node.attributes).find((value) => value instanceof NodeFunction);
   if (fn === undefined || !fn.isSendable) return undefined;
-  return messageOf(() => fn.sendable);
+  return messageOf(() => fn.serialize());
 }
 
 /** The message of the error that `send` throws; undefined if it throws none. */

@@ -11,7 +11,7 @@ import { isPlainObject } from "../../core/tree.ts";
 import type { NodeFunction } from "../udf/call.ts";
 import { show } from "../check.ts";
 import type { Attributes, DatasetNode } from "../node.ts";
-import { isUserFunction, referenceOf } from "../udf/user_function.ts";
+import { type Captures, isUserFunction, referenceOf } from "../udf/user_function.ts";
 import type { SavedOutcome } from "../elements/answer.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { wholeState } from "./whole_state.ts";
@@ -36,9 +36,11 @@ const FORMAT = new TextEncoder().encode("LEATIT01");
 const DIGEST_BYTES = 32;
 const HEADER_BYTES = FORMAT.length + DIGEST_BYTES;
 
-export function encodeIteration(root: DatasetNode, saved: SavedIteration): Uint8Array<ArrayBuffer> {
-  const identity = { signature: signatureOf(root), operators: operatorsOf(root) };
-  const bytes = encodeValue({ ...identity, ...saved }, HEADER_BYTES);
+export function encodeIteration(
+  { signature, operators }: Identity,
+  saved: SavedIteration,
+): Uint8Array<ArrayBuffer> {
+  const bytes = encodeValue({ signature, operators, ...saved }, HEADER_BYTES);
   bytes.set(FORMAT);
   bytes.set(digestOf(bytes), FORMAT.length);
   return bytes;
@@ -50,7 +52,7 @@ export function encodeIteration(root: DatasetNode, saved: SavedIteration): Uint8
  * Errors: `invalid_argument` for other bytes, `data_loss` for damaged ones, `failed_precondition` if
  * they were saved from another pipeline, or lack a field.
  */
-export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIteration {
+export function decodeIteration(identity: Identity, bytes: unknown): SavedIteration {
   if (!(bytes instanceof Uint8Array)) throw noState(`got ${show(bytes)}`);
   if (bytes.length < HEADER_BYTES || FORMAT.some((byte, i) => bytes[i] !== byte)) {
     throw noState(`these ${bytes.length} bytes have another format`);
@@ -65,11 +67,11 @@ export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIterati
   // Checked before reading the rest, which may contain operators that do not exist here.
   const encoded = new EncodedValue(bytes.subarray(HEADER_BYTES));
   const { wire } = encoded;
-  if (!isPlainObject(wire) || wire.signature !== signatureOf(root)) {
+  if (!isPlainObject(wire) || wire.signature !== identity.signature) {
     throw new LeatError(
       "failed_precondition",
       `This iterator was saved from another pipeline${
-        differences(wire, operatorsOf(root))
+        differences(wire, identity.operators)
       }. Make ` +
         "sure that the dataset's definition has not changed: operators, their arguments, the seed " +
         "and the source text of its functions.",
@@ -98,20 +100,59 @@ const DIGEST_MARK = "#";
 /** Longer arrays count by a digest. That many bytes have as many characters in base64. */
 const TEXT_BYTES_MAX = 48;
 
-const signatures = new WeakMap<DatasetNode, string>();
-
 /**
  * A digest of any graph. Unlike the fingerprint, it exists for functions that cannot be serialised:
  * they count by their source text.
  */
 export function signatureOf(root: DatasetNode): string {
-  return signatures.getOrInsertComputed(
-    root,
-    () => hashBytes(graphText(root, new SignatureWriter())),
-  );
+  return identityOf(root).signature;
+}
+
+const identities = new WeakMap<DatasetNode, Identity>();
+
+/** Only captures change in a graph: a program may change them between two iterators. */
+export function identityOf(root: DatasetNode): Identity {
+  const known = identities.get(root);
+  if (known?.isCurrent) return known;
+  const identity = new Identity(root);
+  identities.set(root, identity);
+  return identity;
+}
+
+/** What tells a graph from others, with the captures that its functions have when it is made. */
+export class Identity {
+  readonly signature: string;
+  readonly #root: DatasetNode;
+  readonly #captures: readonly WrittenCaptures[];
+  #operators: readonly Operator[] | undefined;
+
+  constructor(root: DatasetNode) {
+    const writer = new SignatureWriter();
+    this.signature = hashBytes(graphText(root, writer));
+    this.#root = root;
+    this.#captures = writer.captures;
+  }
+
+  /** Whether the captures are the same as before. */
+  get isCurrent(): boolean {
+    return this.#captures.every(({ captures, digest }) => valueDigest(captures) === digest);
+  }
+
+  /** The operators, inputs first. */
+  get operators(): readonly Operator[] {
+    return this.#operators ??= operatorsOf(this.#root);
+  }
+}
+
+interface WrittenCaptures {
+  readonly captures: Captures;
+  readonly digest: string;
 }
 
 class SignatureWriter extends ValueWriter {
+  /** The captures of all functions that it has written. */
+  readonly captures: WrittenCaptures[] = [];
+
   override attributesOf(node: DatasetNode): Attributes {
     return node.checkpointAttributes;
   }
@@ -119,7 +160,9 @@ class SignatureWriter extends ValueWriter {
   protected override function({ fn, captures }: NodeFunction): unknown {
     const reference = referenceOf(fn);
     const text = reference === undefined ? String(fn) : `${reference.place}#${reference.name}`;
-    return { $function: text, captures: this.write(captures) };
+    const written = this.write(captures);
+    if (captures !== undefined) this.captures.push({ captures, digest: jsonDigest(written) });
+    return { $function: text, captures: written };
   }
 
   /**
@@ -145,27 +188,30 @@ const OPERATORS_MAX = 32;
 /** Limit of the differences that an error names. */
 const DIFFERENCES_MAX = 8;
 
-const operators = new WeakMap<DatasetNode, readonly Operator[]>();
-
-/** The operators of a graph, inputs first. */
 function operatorsOf(root: DatasetNode): readonly Operator[] {
-  return operators.getOrInsertComputed(root, () => {
-    const found: Operator[] = [];
-    perNode<void>(root, (node) => {
-      if (found.length === OPERATORS_MAX) return;
-      const given = Object.entries(new SignatureWriter().attributesOf(node))
-        .filter(([, value]) => value !== undefined)
-        .map(([name, value]) => [name, argumentText(value)] as const);
-      found.push([node.kind, Object.fromEntries(given)]);
-    });
-    return found;
+  const found: Operator[] = [];
+  perNode<void>(root, (node) => {
+    if (found.length === OPERATORS_MAX) return;
+    const given = Object.entries(new SignatureWriter().attributesOf(node))
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, argumentText(value)] as const);
+    found.push([node.kind, Object.fromEntries(given)]);
   });
+  return found;
 }
 
 /** A number or boolean as text, and a digest of anything else: it may be long, or secret. */
 function argumentText(value: unknown): string {
   if (["number", "boolean", "bigint"].includes(typeof value)) return String(value);
-  return DIGEST_MARK + hashBytes(JSON.stringify(new SignatureWriter().write(value))).slice(0, 8);
+  return DIGEST_MARK + valueDigest(value).slice(0, 8);
+}
+
+function valueDigest(value: unknown): string {
+  return jsonDigest(new SignatureWriter().write(value));
+}
+
+function jsonDigest(written: unknown): string {
+  return hashBytes(JSON.stringify(written));
 }
 
 /** How the graph of a saved iteration differs from the present one, after ": "; "" if it is not known. */

@@ -52,6 +52,12 @@ export interface OperatorStats {
   readonly service?: ServiceStats;
 }
 
+/** Whether nothing was counted: the operator has not run, or not here. */
+export function isIdle(stats: OperatorStats): boolean {
+  const { elements, errors, selfMs, waitMs, bufferedBytes } = stats;
+  return elements + errors + selfMs + waitMs + bufferedBytes === 0;
+}
+
 /** What other threads did for one operator. */
 export interface ThreadStats {
   /** How many calls of its function they made. */

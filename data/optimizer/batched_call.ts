@@ -66,13 +66,18 @@ export class BatchedCall {
 /** A batchable function has used what differs from element to element. */
 class DiffersByElement extends LeatError {}
 
+/** A copy: a function that takes the rest of its last argument gets only what is its own. */
 function commonExtra(extra: object): object {
   const refused = (name: string) => ({
     get: () => {
       throw new DiffersByElement("internal", `${name} differs from element to element`);
     },
   });
-  return Object.create(extra, { index: refused("index"), random: refused("random") });
+  return Object.create(Object.getPrototypeOf(extra), {
+    ...Object.getOwnPropertyDescriptors(extra),
+    index: refused("index"),
+    random: refused("random"),
+  });
 }
 
 function stackTensors(elements: readonly unknown[]): unknown {

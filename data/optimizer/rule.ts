@@ -22,3 +22,8 @@ export interface Rule {
 export function nameOf({ node, number }: Site): string {
   return `${node.kind} (operator ${number})`;
 }
+
+/** Whether an operator only configures others. `offload`, a setting too, has an iterator of its own. */
+export function isTransparent({ isSetting, division }: DatasetNode): boolean {
+  return isSetting && division !== "served";
+}

@@ -10,7 +10,7 @@
 import type { DatasetNode } from "../node.ts";
 import { leftOutBy } from "./no_op.ts";
 import type { RuleName, Rules } from "./options.ts";
-import { nameOf, type Rule, type Site } from "./rule.ts";
+import { isTransparent, nameOf, type Rule, type Site } from "./rule.ts";
 import { deadTransformationElimination } from "./rules/dead_transformation_elimination.ts";
 import { fusionRules } from "./rules/fusion.ts";
 import { groupAndBatchFusion } from "./rules/group_and_batch_fusion.ts";
@@ -118,7 +118,8 @@ export function rewritesOf(root: DatasetNode, rules: Rules): AppliedRule[] {
 /** All operators, in the order of their numbers. */
 function sitesOf(root: DatasetNode, rules: Rules): Site[] {
   const sites: Site[] = [];
-  const isAbsent = (node: DatasetNode) => node.isSetting || leftOutBy(node, rules) !== undefined;
+  const isAbsent = (node: DatasetNode) =>
+    isTransparent(node) || leftOutBy(node, rules) !== undefined;
   const visit = (node: DatasetNode, isLast: boolean): Site => {
     const number = sites.length;
     sites.push(undefined as unknown as Site);

@@ -154,11 +154,11 @@ export class ParallelCaller implements CallingOperator {
   async #load(msPerCall?: number): Promise<void> {
     const { cores, stats: { operator, number }, readsSplits } = this.#context;
     const { split, task } = this.#context.randomState;
-    const { sendable } = this.#fn;
+    const wire = this.#fn.serialize();
     // Loaded on demand: most pipelines run on one thread.
     const { pack, ThreadedCalls } = await import("./threaded_calls.ts");
     if (this.#stopped) return;
-    const fn = pack(sendable, []);
+    const fn = pack(wire, []);
     const random = this.#context.callStream().name;
     this.#opened = cores.pool!.open({
       ...{ fn, random, operator, number, readsSplits },

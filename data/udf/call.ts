@@ -76,7 +76,6 @@ export class NodeFunction implements BoundFunction {
   readonly fn: UserFunction;
   readonly captures?: Captures;
   #arity: Arity;
-  #sendable: WireFunction | undefined;
 
   /**
    * Errors name `operator` and `argument`. `arity`: how many arguments the function takes before the
@@ -140,21 +139,12 @@ export class NodeFunction implements BoundFunction {
   }
 
   /**
-   * The function and its captures as plain data.
+   * The function and its captures, as they are now, as plain data.
    *
    * @throws {LeatError} with the reason why it cannot be serialised, and what to do about it.
    */
   serialize(): WireFunction {
     return serializeFunction(this.fn, this.captures, this.#arity);
-  }
-
-  /**
-   * The function as another thread of this program receives it.
-   *
-   * @throws {LeatError} with the reason why it cannot be sent, and what to do about it.
-   */
-  get sendable(): WireFunction {
-    return this.#sendable ??= this.serialize();
   }
 
   /** How many calls are in flight if `numParallelCalls` is left out; undefined for one at a time. */
@@ -218,6 +208,8 @@ export interface CallContext {
   readonly randomState?: { readonly split: number; readonly task?: number | undefined };
   /** Whether the iteration reads splits. */
   readonly readsSplits?: boolean;
+  /** What the iteration knows of captures: see `loadFunction`. Left out: nothing. */
+  readonly loadedCaptures?: WeakSet<object>;
   callStream(): RandomStream;
 }
 
@@ -416,14 +408,15 @@ export class Call {
   }
 
   #run(arity: Arity, first: unknown, second: unknown, index = this.index - 1): unknown {
-    if (!this.#loaded) {
-      const loaded = this.#load(arity);
-      if (loaded instanceof Promise) return this.#runLater(loaded, arity, first, second, index);
-      this.#accept(loaded, arity);
-    }
-    const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
-    const startedAtMs = index >= this.#watch.dueAt ? this.#context.host.nowMs() : undefined;
+    let startedAtMs: number | undefined;
     try {
+      if (!this.#loaded) {
+        const loaded = this.#load(arity);
+        if (loaded instanceof Promise) return this.#runLater(loaded, arity, first, second, index);
+        this.#accept(loaded, arity);
+      }
+      const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
+      if (index >= this.#watch.dueAt) startedAtMs = this.#context.host.nowMs();
       this.rows?.beginCall();
       const result = invoke(this.fn, arity, first, second, extra);
       if (!isThenable(result)) return this.#checked(result);
@@ -437,7 +430,8 @@ export class Call {
   }
 
   #load(arity: Arity): LoadedFunction | Promise<LoadedFunction> {
-    const loaded = loadFunction(this.#bound, this.#context.host);
+    const { host, loadedCaptures } = this.#context;
+    const loaded = loadFunction(this.#bound, host, loadedCaptures);
     return loaded instanceof Promise
       ? loaded.then((loaded) => withToolbox(loaded, arity))
       : withToolbox(loaded, arity);
@@ -475,12 +469,14 @@ export class Call {
   }
 
   #repeat(index: number, arity: Arity, first: unknown, second: unknown): unknown {
-    if (!this.#loaded) {
-      const loaded = this.#load(arity);
-      if (loaded instanceof Promise) return this.#repeatLater(loaded, index, arity, first, second);
-      this.#accept(loaded, arity);
-    }
     try {
+      if (!this.#loaded) {
+        const loaded = this.#load(arity);
+        if (loaded instanceof Promise) {
+          return this.#repeatLater(loaded, index, arity, first, second);
+        }
+        this.#accept(loaded, arity);
+      }
       const extra = this.#makeExtra(index);
       const result = this.#repeatWatch.time(() => invoke(this.fn, arity, first, second, extra));
       return isThenable(result) ? this.settle(result, index) : this.#checked(result);
@@ -500,8 +496,12 @@ export class Call {
     first: unknown,
     second: unknown,
   ): Promise<unknown> {
-    const loaded = await loading;
-    if (!this.#loaded) this.#accept(loaded, arity);
+    try {
+      const loaded = await loading;
+      if (!this.#loaded) this.#accept(loaded, arity);
+    } catch (error) {
+      throw this.failure(error, index);
+    }
     return await this.#repeat(index, arity, first, second);
   }
 

@@ -119,14 +119,18 @@ export function isUserFunction(value: unknown): value is UserFunction {
  * if it may not be imported, text may not be evaluated, or Python may not run; `failed_precondition` if
  * loading it fails; `deadline_exceeded` after `MODULE_LOAD_TIMEOUT_MS`; `invalid_argument` if the export
  * is no function.
+ *
+ * @param loadedCaptures Captured arrays and objects in which nothing has to be loaded; those that it
+ * finds are added. Default: none are known.
  */
 export function loadFunction<F extends AnyFunction>(
   bound: BoundFunction<F>,
   host: ModuleHost,
+  loadedCaptures: WeakSet<object> = new WeakSet(),
 ): LoadedFunction<F> | Promise<LoadedFunction<F>> {
   const { fn, captures } = bound;
   if (fn instanceof PythonFunction) return callsPython(fn, captures, host.python);
-  const walked = captures && (walkOfReceived.get(captures) ?? walk(captures));
+  const walked = captures && (walkOfReceived.get(captures) ?? walk(captures, loadedCaptures));
   const unloaded = walked === undefined ? [] : unloadedIn(walked);
   if (typeof fn === "function" && unloaded.length === 0) return bound as LoadedFunction<F>;
   if (fn instanceof ModuleFunction || unloaded.some((fn) => fn instanceof ModuleFunction)) {
@@ -359,7 +363,8 @@ function isStructure(value: unknown): value is Structure {
   return Array.isArray(value) || isPlainObject(value);
 }
 
-function walk(captures: Captures): Walk {
+/** Given `loadedCaptures`, it passes over captures in which nothing has to be loaded. */
+function walk(captures: Captures, loadedCaptures?: WeakSet<object>): Walk {
   const functions: Found[] = [];
   const holders = new Map<Structure, Structure[]>([[captures, []]]);
   const queue: { holder: Structure; path: Path }[] = [{ holder: captures, path: [] }];
@@ -369,6 +374,7 @@ function walk(captures: Captures): Walk {
       if (!isFunction && !isStructure(value)) continue;
       const inHolder = [...path, Array.isArray(holder) ? Number(key) : key];
       if (isFunction) functions.push({ fn: value, path: inHolder, holder });
+      else if (loadedCaptures && holder === captures && isLoaded(value, loadedCaptures)) continue;
       else if (holders.has(value)) holders.get(value)!.push(holder);
       else {
         holders.set(value, [holder]);
@@ -377,6 +383,25 @@ function walk(captures: Captures): Walk {
     }
   }
   return { captures, functions, holders };
+}
+
+/**
+ * Whether nothing in a structure has to be loaded. Takes a third of the time of a walk, because a
+ * vocabulary may have many words: `Object.entries` would make an array for each.
+ */
+function isLoaded(root: Structure, known: WeakSet<object>): boolean {
+  if (known.has(root)) return true;
+  const found = new Set([root]);
+  for (const structure of found) {
+    for (const key in structure) {
+      const value = structure[key];
+      if (typeof value !== "object") continue;
+      if (isUserFunction(value)) return false;
+      if (isStructure(value)) found.add(value);
+    }
+  }
+  known.add(root);
+  return true;
 }
 
 /** Every function among the captures that has to be loaded first. */

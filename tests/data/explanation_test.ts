@@ -66,6 +66,23 @@ Deno.test("advice names the operator that others wait for", () => {
   );
   const distributed = slow.distribute({ service: "ws://127.0.0.1:1" });
   assertStringIncludes(advice(distributed.batch(2), [waits, waits]), "start more workers");
+  assertMatch(
+    advice(later.withOptions({ seed: 1 }), []),
+    /^map \(operator 1\) is waited for 100 % of the time/,
+  );
+});
+
+Deno.test("advice is about workers only if an offload leaves them what is before it", () => {
+  const offloaded = slow.offload({ service: "ws://127.0.0.1:1" });
+  const planned = { waitMs: 300 };
+  assertStringIncludes(
+    advice(offloaded, [planned, { elements: 0 }, { elements: 0 }]),
+    "start more workers",
+  );
+  assertMatch(
+    advice(offloaded, [planned]),
+    /^map \(operator 1\) is waited for 70 % of the time: numParallelCalls lets/,
+  );
 });
 
 Deno.test("advice says when nothing can be improved, and which operator holds much memory", () => {
@@ -109,6 +126,22 @@ Deno.test("explain reports operators before a distribute as not counted here, no
     false,
     true,
     true,
+  ]);
+});
+
+Deno.test("explain counts what runs here before an offload that offloads nothing", async () => {
+  const plan = { candidate: null, ratio: 0 };
+  const dataset = slow.batch(3).offload({ service: "ws://127.0.0.1:1", plan });
+  await using iterator = dataset.iterator();
+  const linesOf = () => String(iterator.explain()).split("\n").slice(1, 8);
+  const counted = () => linesOf().filter((_, line) => line % 2 === 0).map((line) => line.trim());
+  assertEquals(counted(), ["gave 0 (0 bytes)", ...Array(3).fill("not counted here")]);
+  await iterator.next();
+  assertEquals(counted().map((line) => line.split(" (")[0]), [
+    "gave 1",
+    "gave 1",
+    "gave 3",
+    "gave 3",
   ]);
 });
 

@@ -8,7 +8,7 @@ import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { Tensor } from "../../core/tensor.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
-import { decodeIteration, encodeIteration } from "../../data/checkpoint/saving.ts";
+import { decodeIteration, encodeIteration, identityOf } from "../../data/checkpoint/saving.ts";
 import { SimCluster } from "../../sim/engine/cluster.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../../sim/engine/service.ts";
 // Registers the iterator of distribute().
@@ -107,11 +107,11 @@ interface Place {
 /** The token of a reader at that position. */
 function tokenAt({ repetition, sequence, given }: Place, real: Uint8Array): Uint8Array {
   const node = makeStream("anywhere");
-  const saved = decodeIteration(node, real);
+  const saved = decodeIteration(identityOf(node), real);
   const state = saved.state as { readonly input: object };
   const carried = sequence === 0 ? [] : [{ sequence: 0, rows: (SPLIT_ELEMENTS - 1) % BATCH }];
   const input = { ...state.input, sequence, given, carried };
-  return encodeIteration(node, { ...saved, state: { ...state, repetition, input } });
+  return encodeIteration(identityOf(node), { ...saved, state: { ...state, repetition, input } });
 }
 
 const later = (numbers: readonly number[], first: number) => numbers.map((x) => x - first);

@@ -5,7 +5,7 @@ import type { ElementIterator } from "../../iterator.ts";
 import type { DatasetNode } from "../../node.ts";
 import { PrefetchIterator, PrefetchNode, type PrefetchState } from "../../operators/prefetch.ts";
 import { AUTOTUNE } from "../../parallelism.ts";
-import { nameOf, type Rule } from "../rule.ts";
+import { isTransparent, nameOf, type Rule } from "../rule.ts";
 
 /** Whether the last operator does not read ahead already. */
 function mayPrefetch(last: DatasetNode): boolean {
@@ -16,7 +16,7 @@ function mayPrefetch(last: DatasetNode): boolean {
 export const prefetchInjection: Rule = {
   name: "prefetchInjection",
   describe(site) {
-    if (!site.isLast || site.node.isSetting || !mayPrefetch(site.node)) return;
+    if (!site.isLast || isTransparent(site.node) || !mayPrefetch(site.node)) return;
     return `prefetch(AUTOTUNE) runs after ${nameOf(site)}: so elements are made while the ` +
       "consumer works.";
   },

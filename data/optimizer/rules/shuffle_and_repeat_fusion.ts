@@ -1,10 +1,10 @@
 /** Rule `shuffleAndRepeatFusion`: the buffer of the next repetition fills while the last one empties. */
 import { type DatasetNode, inPreOrder } from "../../node.ts";
-import { nameOf, type Rule } from "../rule.ts";
+import { isTransparent, nameOf, type Rule } from "../rule.ts";
 
 /** Whether the input of `repeat` may be opened again before its last repetition has ended. */
 export function mayOverlap(input: DatasetNode): boolean {
-  if (input.isSetting) return mayOverlap(input.inputs[0]!);
+  if (isTransparent(input)) return mayOverlap(input.inputs[0]!);
   return input.kind === "shuffle" &&
     inPreOrder(input).every(({ division }) => division !== "served" && division !== "stored");
 }

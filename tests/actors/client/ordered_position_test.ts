@@ -1,5 +1,5 @@
 /** Saved states of a DETERMINISTIC stream that are no position in it. */
-import { encodeIteration } from "../../../data/checkpoint/saving.ts";
+import { encodeIteration, identityOf } from "../../../data/checkpoint/saving.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 
@@ -17,7 +17,7 @@ const PLACE = {
 /** A saved iterator with this state and a valid checksum. */
 function savedWith(state: unknown): Uint8Array {
   const coordinates = { seed: 1n, seeded: false, salt: 0n, epoch: 0, split: 0 };
-  return encodeIteration(numbers().node, { ...coordinates, shared: [], state });
+  return encodeIteration(identityOf(numbers().node), { ...coordinates, shared: [], state });
 }
 
 Deno.test("restore accepts a position in a stream, and refuses anything else before dialling", async () => {

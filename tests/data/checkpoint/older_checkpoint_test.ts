@@ -3,6 +3,7 @@ import { isPlainObject } from "../../../core/tree.ts";
 import {
   decodeIteration,
   encodeIteration,
+  identityOf,
   type SavedIteration,
 } from "../../../data/checkpoint/saving.ts";
 import { type DatasetIterator, LeatError } from "../../../mod.ts";
@@ -59,7 +60,7 @@ for (const [name, make] of Object.entries(PIPELINES)) {
       const dataset = await make();
       const saver = open(dataset, host);
       await readOutcomes(saver, position);
-      const saved = decodeIteration(dataset.node, await saver.save());
+      const saved = decodeIteration(identityOf(dataset.node), await saver.save());
       const { contents } = host;
       host.contents = new Map(contents);
       const wanted = await outcomesOf(saver, ELEMENTS_MAX);
@@ -67,7 +68,7 @@ for (const [name, make] of Object.entries(PIPELINES)) {
       await saver.return();
       for (const { path, state } of withoutOne(saved, "iteration")) {
         host.contents = new Map(contents);
-        const bytes = encodeIteration(dataset.node, state as SavedIteration);
+        const bytes = encodeIteration(identityOf(dataset.node), state as SavedIteration);
         const iterator = open(await make(), host);
         const found = await restored(iterator, bytes);
         await iterator.return();
@@ -91,9 +92,9 @@ Deno.test("restore names a missing field and leaves the iterator usable", async 
   const dataset = range().skip(2);
   await using iterator = open(dataset);
   await iterator.next();
-  const saved = decodeIteration(dataset.node, await iterator.save());
+  const saved = decodeIteration(identityOf(dataset.node), await iterator.save());
   const { left: _, ...state } = saved.state as { left: number };
-  const bytes = encodeIteration(dataset.node, { ...saved, state });
+  const bytes = encodeIteration(identityOf(dataset.node), { ...saved, state });
   const error = await assertRejects(() => iterator.restore(bytes), LeatError);
   assertMatch(error.message, /another version.*"left"/);
   assertEquals((await iterator.next()).value, 3);

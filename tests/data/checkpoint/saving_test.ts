@@ -101,6 +101,40 @@ Deno.test("restore says which operators and arguments differ from those of the s
   assertEquals(new TextDecoder().decode(state).includes("s1"), false);
 });
 
+Deno.test("save and restore go by what captures held when their iterators began", async () => {
+  const make = (captures: { s: number }) => Dataset.range(4).map((x, { s }) => x * s, { captures });
+  const captures = { s: 1 };
+  const dataset = make(captures);
+  const saved = async () => {
+    await using iterator = dataset.iterator();
+    await iterator.next();
+    return await iterator.save();
+  };
+  for (const s of [1, 10]) {
+    captures.s = s;
+    const state = await saved();
+    await using same = make({ s }).iterator();
+    await same.restore(state);
+    assertEquals(await Array.fromAsync(same), [s, 2 * s, 3 * s]);
+    await using other = make({ s: 2 }).iterator();
+    await assertRejects(() => other.restore(state), LeatError, "map: fn is another");
+  }
+});
+
+Deno.test("save writes captures once for each iterator", async () => {
+  let walks = 0;
+  const words = new Proxy({ a: 1 }, {
+    ownKeys: (target) => (walks++, Reflect.ownKeys(target)),
+  });
+  const dataset = Dataset.range(4).map((x, { words }) => x + words.a, { captures: { words } });
+  await using iterator = dataset.iterator();
+  await iterator.next();
+  const first = await iterator.save();
+  const before = walks;
+  assertEquals(await iterator.save(), first);
+  assertEquals(walks, before);
+});
+
 Deno.test("save includes the seed of an unseeded iteration, and so the epoch after it", async () => {
   const make = () => Dataset.range(30).shuffle(30);
   const first = make();

@@ -48,6 +48,17 @@ Deno.test("rule deadTransformationElimination restores all that operators had re
   }
 });
 
+Deno.test("rule deadTransformationElimination restores a prefetch on both sides of an offload", async () => {
+  const plan = { candidate: null, ratio: 0 };
+  const dataset = Dataset.range(9).prefetch(4).offload({ service: "ws://127.0.0.1:1", plan })
+    .prefetch(2);
+  await using saved = dataset.iterator();
+  assertEquals([await saved.next(), await saved.next()].map(({ value }) => value), [0, 1]);
+  await using restored = dataset.iterator();
+  await restored.restore(await saved.save());
+  assertEquals(await Array.fromAsync(restored), [2, 3, 4, 5, 6, 7, 8]);
+});
+
 Deno.test("rule deadTransformationElimination leaves out what was done below, and no more", () => {
   const said = (dataset: Dataset<unknown>) => dataset.explain().rewrites;
   const ten = Dataset.range(10), records = ten.map((x) => ({ x, y: x }));

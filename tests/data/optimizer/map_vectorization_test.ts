@@ -84,6 +84,20 @@ Deno.test("rule mapVectorization calls a batchable function less often, and expl
   assertThrows(() => Dataset.range(3).map((x) => x, wrong), LeatError, "batchable");
 });
 
+Deno.test("rule mapVectorization gives a function the rest of its last argument as without it", async () => {
+  const [apart, together] = await Promise.all([false, true].map(async (batchable) => {
+    const names = new Set<string>();
+    const dataset = vectors(0).take(8).map((x, { tensor, ...named }) => {
+      names.add(Object.keys(named).join());
+      return tensor((x.data as Float32Array).map((v) => v * named.scale), { shape: x.shape });
+    }, { captures: { scale: 10 }, batchable }).batch(4);
+    const batches = await Array.fromAsync(dataset);
+    return { values: batches.map(({ data }) => [...data]), names };
+  }));
+  assertEquals(apart!.values[1], [4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7].map((x) => 10 * x));
+  assertEquals(together, apart);
+});
+
 Deno.test("rule mapVectorization loses no row and no error if no row fits a batch", async () => {
   const rows = vectors(0).take(12).map((x) => cast(x, "int32"), { batchable: true });
   const padded = rows.paddedBatch(4, { paddingValues: "a" });

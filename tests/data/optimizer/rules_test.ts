@@ -132,6 +132,22 @@ Deno.test("explain says what rules have done and withOptions switches them off b
   assertEquals(dataset.withOptions({ optimizations: false }).explain().rewrites, []);
 });
 
+Deno.test("explain claims no rewrite across an offload", () => {
+  const offload = (numbers: Numbers): Numbers => numbers.offload({ service: "ws://127.0.0.1:1" });
+  const said = (dataset: Dataset<unknown>) => dataset.explain().rewrites;
+  const ten = Dataset.range(10), mapped = ten.map((x) => x, { batchable: true });
+  assertEquals(said(offload(mapped).map((x) => x)), []);
+  assertEquals(said(offload(mapped).batch(2)), []);
+  assertEquals(said(offload(ten.shuffle(4)).repeat(2)), []);
+  assertEquals(said(offload(ten.prefetch(4)).prefetch(4)), []);
+  const prefetches = said(
+    offload(mapped).withOptions({ optimizations: { prefetchInjection: true } }),
+  );
+  assertEquals(prefetches.map((text) => text.split(":")[0]), [
+    "prefetch(AUTOTUNE) runs after offload (operator 1)",
+  ]);
+});
+
 Deno.test("withOptions names a wrong rule of optimizations, and the nearest", () => {
   const refusal = (optimizations: unknown) => {
     const options = { optimizations } as DatasetOptions;

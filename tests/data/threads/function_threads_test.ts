@@ -61,6 +61,19 @@ Deno.test("map and filter give the same elements and errors with threads and wit
   }
 });
 
+Deno.test("threads call a function with what its captures hold when the iterator begins", async () => {
+  await using host = new ThreadsHost(2);
+  const captures = { scale: 1 };
+  const dataset = Dataset.range(4)
+    .map((x, { scale }) => x * scale, { captures, numParallelCalls: 2 }).withOptions(THREADS);
+  for (const scale of [1, 10]) {
+    captures.scale = scale;
+    await using iterator = openIterator(dataset.node, { host });
+    assertEquals(await Array.fromAsync(iterator), [0, scale, 2 * scale, 3 * scale]);
+    assertEquals(iterator.stats()[1]!.threads?.calls, 4);
+  }
+});
+
 Deno.test("map on threads gives the same set of elements with deterministic false", async () => {
   await using host = new ThreadsHost(3);
   const { threaded, calls, here } = await both(
