@@ -37,6 +37,8 @@ const DRAIN_MS = 120_000;
 /** As in a `LocalCluster`: much shorter than a client's request timeout. */
 const SHORT_DRAIN_MS = 5_000;
 const CLIENT_TIMEOUT_MS = 120_000;
+/** Time until each worker holds elements that a paused trainer does not fetch, in ms. */
+const PAUSED_MS = 3_000;
 
 /** The result. */
 interface Left {
@@ -170,6 +172,11 @@ Deno.test("endless coordinated reads continue while one of their workers drains"
   assert(taken.every((each) => each >= 60), `${taken}`);
 });
 
+async function runFor(cluster: SimCluster, ms: number): Promise<void> {
+  const untilUs = cluster.scheduler.nowUs + 1_000 * ms;
+  await cluster.run({ until: () => cluster.scheduler.nowUs >= untilUs, timeMaxMs: 2 * ms });
+}
+
 /** Starts two workers, and a trainer that stops reading, so that `worker-2` cannot stop draining. */
 async function startDraining(
   readings: Readings,
@@ -180,23 +187,18 @@ async function startDraining(
   cluster.addNode("worker-1", bootWorker());
   cluster.addNode("worker-2", bootWorker());
   const operator = cluster.addNode("operator", () => {});
-  let isReading = false;
   const paused = readings.open(
     cluster.addNode("paused", () => {}),
     (service) => Dataset.range(1_000).distribute({ service, processingMode: "DYNAMIC" }),
   );
-  takeAll(paused, () => {
-    isReading = true;
-    return new Promise(() => {});
-  }).catch(() => {});
-  await cluster.run({ until: () => isReading, timeMaxMs: 60_000 });
+  takeAll(paused, () => new Promise(() => {})).catch(() => {});
+  await runFor(cluster, PAUSED_MS);
   await beforeDrain(cluster);
   let isDrained: boolean | undefined;
   operator.system.ask(workerAt("worker-2"), "drain", { timeoutMs: DRAIN_MS }, {
     timeoutMs: 2 * DRAIN_MS,
   }).then((answer) => isDrained = answer, () => {});
-  const untilUs = cluster.scheduler.nowUs + 1_000 * SHORT_DRAIN_MS;
-  await cluster.run({ until: () => cluster.scheduler.nowUs >= untilUs, timeMaxMs: 60_000 });
+  await runFor(cluster, SHORT_DRAIN_MS);
   assertEquals(isDrained, undefined, "the paused trainer must hold the worker");
   return cluster;
 }
