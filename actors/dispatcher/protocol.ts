@@ -319,15 +319,15 @@ export interface DispatcherProtocol {
     readonly spare?: boolean;
     /**
      * DYNAMIC: how many splits are wanted, at most {@linkcode SPLITS_AT_ONCE_MAX}. Default 1. The
-     * request stands for this many numbers, from `number` on.
+     * request stands for this many numbers, from `number` on, even if it gets fewer splits.
      */
     readonly count?: number;
   }): {
     /** Null: the task gets no more splits. `sequence`: the split's position in the order. */
     readonly split: (Split & { readonly index: number; readonly sequence?: number }) | null;
     /**
-     * If `count` is above 1: the splits after `split`. If they are fewer than wanted, no more
-     * exist.
+     * If `count` is above 1: the splits after `split`. They may be fewer than wanted, so that other
+     * tasks get their share.
      */
     readonly more?: readonly (Split & { readonly index: number })[];
     /** Number of splits of the source per repetition. */

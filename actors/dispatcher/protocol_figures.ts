@@ -27,7 +27,10 @@ export interface WorkerFigures {
   readonly atMs: number;
   /** Missing if the platform does not measure it. */
   readonly process?: ProcessUsage;
-  /** The worker takes no more work, and stops once clients have its elements. Default false. */
+  /**
+   * The worker starts no task and takes no more splits, and stops once clients have its elements.
+   * Unfinished tasks that it does not report end. Default false.
+   */
   readonly draining?: boolean;
 }
 

@@ -16,6 +16,8 @@ export interface HeldTask {
   source: FencedRef<ElementSourceProtocol> | undefined;
   completed: boolean;
   failed: boolean;
+  /** Its pipeline cannot continue: clients get the error. */
+  isUnreadable: boolean;
   /** The newest figures of the task, and of the window in front of it. */
   stats: TaskStats | undefined;
   sharing: TaskStatus["sharing"];
@@ -23,6 +25,14 @@ export interface HeldTask {
   reported: string | undefined;
   /** The task's cache or scheduler, if it was placed on another node. */
   placed: { readonly node: string; readonly name: string } | undefined;
+}
+
+/**
+ * Whether clients need nothing more of a drained task. They still read what is completed or failed,
+ * and a cache or scheduler may hold elements.
+ */
+export function hasNothingLeft({ source, task, completed, isUnreadable }: HeldTask): boolean {
+  return source === task && !completed && !isUnreadable;
 }
 
 /**

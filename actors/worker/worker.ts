@@ -16,7 +16,7 @@ import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import { RareLog } from "../runtime/rare_log.ts";
 import { Sleep, sleep } from "../runtime/timers.ts";
-import { type HeldTask, statusOf } from "./held_task.ts";
+import { hasNothingLeft, type HeldTask, statusOf } from "./held_task.ts";
 import type { ElementSourceStats, TaskSourceStats, WorkerProtocol } from "./protocol.ts";
 import { workerAccess } from "./protocol_access.ts";
 import { workerChecks } from "./protocol_check.ts";
@@ -123,14 +123,24 @@ class Worker {
     await Promise.all([...this.#tasks.values()].map((task) => this.#proxies.unplace(task)));
   }
 
-  /** Drains all tasks. A heartbeat reports it at once, so that replacements can be started. */
+  /** Drains all tasks. A heartbeat says so at once, so that replacements can be started. */
   async drain(timeoutMs: number): Promise<boolean> {
     this.#draining = true;
     this.wake();
-    const drained = [...this.#tasks.values()].map(({ task }) =>
-      this.#context.ask(task, "drain", null, { timeoutMs }).then(() => true, () => false)
-    );
+    const drained = [...this.#tasks.values()].map((held) => this.#drainTask(held, timeoutMs));
     return (await Promise.all(drained)).every(Boolean);
+  }
+
+  /** Also drops the task if it has nothing left: its epoch must not wait for the worker's others. */
+  async #drainTask(held: HeldTask, timeoutMs: number): Promise<boolean> {
+    const { task, definition: { taskId } } = held;
+    const isDrained = await this.#context.ask(task, "drain", null, { timeoutMs })
+      .then(() => true, () => false);
+    if (isDrained && hasNothingLeft(held)) {
+      this.#context.run(() => this.#endTask(taskId));
+      this.wake();
+    }
+    return isDrained;
   }
 
   wake(): void {
@@ -325,7 +335,10 @@ class Worker {
           aheadBytesMax,
           acknowledgedWithinMs,
           onCompleted: () => this.#completed(held),
-          onFailed: () => this.wake(),
+          onFailed: () => {
+            held.isUnreadable = true;
+            this.wake();
+          },
           onFenced: () => this.#context.run(() => this.#endTask(taskId)),
         }),
     });
@@ -336,6 +349,7 @@ class Worker {
       source: undefined,
       completed: false,
       failed: false,
+      isUnreadable: false,
       stats: undefined,
       sharing: undefined,
       reported: undefined,

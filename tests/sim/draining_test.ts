@@ -26,6 +26,10 @@ const DEFINITION = {
   cardinality: 1,
 };
 
+/** More elements than a worker holds ready. */
+const ELEMENTS = 2_000;
+const DISTINCT = Dataset.range(ELEMENTS);
+
 /** Longest time of a message, in ms. */
 const MARGIN_MS = 100;
 /** Drain time of the worker, and timeout of clients at the dispatcher, in ms. */
@@ -33,6 +37,8 @@ const DRAIN_MS = 120_000;
 /** As in a `LocalCluster`: much shorter than a client's request timeout. */
 const SHORT_DRAIN_MS = 5_000;
 const CLIENT_TIMEOUT_MS = 120_000;
+/** Time until each worker holds elements that a paused trainer does not fetch, in ms. */
+const PAUSED_MS = 3_000;
 
 /** The result. */
 interface Left {
@@ -164,6 +170,93 @@ Deno.test("endless coordinated reads continue while one of their workers drains"
   await cluster.run({ until: taking(60), timeMaxMs: 60_000 });
   assertEquals({ isDrained, ended }, { isDrained: true, ended: [] });
   assert(taken.every((each) => each >= 60), `${taken}`);
+});
+
+async function runFor(cluster: SimCluster, ms: number): Promise<void> {
+  const untilUs = cluster.scheduler.nowUs + 1_000 * ms;
+  await cluster.run({ until: () => cluster.scheduler.nowUs >= untilUs, timeMaxMs: 2 * ms });
+}
+
+/** Starts two workers, and a trainer that stops reading, so that `worker-2` cannot stop draining. */
+async function startDraining(
+  readings: Readings,
+  beforeDrain: (cluster: SimCluster) => Promise<void> = () => Promise.resolve(),
+): Promise<SimCluster> {
+  const cluster = new SimCluster({ seed: 1n, faults: NO_FAULTS });
+  cluster.addNode(DISPATCHER_NODE, bootDispatcher({ workers: ["worker-1", "worker-2"] }));
+  cluster.addNode("worker-1", bootWorker());
+  cluster.addNode("worker-2", bootWorker());
+  const operator = cluster.addNode("operator", () => {});
+  const paused = readings.open(
+    cluster.addNode("paused", () => {}),
+    (service) => Dataset.range(1_000).distribute({ service, processingMode: "DYNAMIC" }),
+  );
+  takeAll(paused, () => new Promise(() => {})).catch(() => {});
+  await runFor(cluster, PAUSED_MS);
+  await beforeDrain(cluster);
+  let isDrained: boolean | undefined;
+  operator.system.ask(workerAt("worker-2"), "drain", { timeoutMs: DRAIN_MS }, {
+    timeoutMs: 2 * DRAIN_MS,
+  }).then((answer) => isDrained = answer, () => {});
+  await runFor(cluster, SHORT_DRAIN_MS);
+  assertEquals(isDrained, undefined, "the paused trainer must hold the worker");
+  return cluster;
+}
+
+/** A program that reads all of a dataset, and how far it is. */
+function readAll(
+  cluster: SimCluster,
+  readings: Readings,
+  processingMode: "DYNAMIC" | "OFF" | "DATA",
+): { readonly taken: number[]; isEnded: boolean } {
+  const reading = { taken: [] as number[], isEnded: false };
+  const node = cluster.addNode("reader", () => {});
+  const make = (service: string) => DISTINCT.distribute({ service, processingMode });
+  const step = async (element: unknown) => {
+    reading.taken.push(element as number);
+    await node.host.sleep(5);
+  };
+  takeAll(readings.open(node, make), step).then(() => reading.isEnded = true);
+  return reading;
+}
+
+Deno.test("an epoch that begins while a worker drains for another job ends without that worker", async () => {
+  for (const mode of ["DYNAMIC", "OFF"] as const) {
+    using readings = new Readings();
+    const cluster = await startDraining(readings);
+    const reading = readAll(cluster, readings, mode);
+    await cluster.run({ until: () => reading.isEnded, timeMaxMs: DRAIN_MS / 2 });
+    assertEquals(new Set(reading.taken).size, ELEMENTS, mode);
+    assertEquals(reading.taken.length, ELEMENTS, mode);
+  }
+});
+
+Deno.test("an epoch that had begun before a worker drains for another job ends without that worker", async () => {
+  for (const mode of ["DYNAMIC", "OFF"] as const) {
+    using readings = new Readings();
+    let reading: ReturnType<typeof readAll> | undefined;
+    const cluster = await startDraining(readings, async (cluster) => {
+      const begun = reading = readAll(cluster, readings, mode);
+      await cluster.run({ until: () => begun.taken.length > 100, timeMaxMs: 60_000 });
+    });
+    await cluster.run({ until: () => reading!.isEnded, timeMaxMs: DRAIN_MS / 2 });
+    assertEquals(new Set(reading!.taken).size, ELEMENTS, mode);
+    if (mode === "DYNAMIC") assertEquals(reading!.taken.length, ELEMENTS);
+    else assert(reading!.taken.length < 2 * ELEMENTS, "the worker must not have produced all");
+  }
+});
+
+Deno.test("a share of a draining worker waits for the worker's next life", async () => {
+  using readings = new Readings();
+  const cluster = await startDraining(readings);
+  const reading = readAll(cluster, readings, "DATA");
+  await cluster.run({ until: () => reading.taken.length === ELEMENTS / 2, timeMaxMs: 60_000 });
+  const worker = cluster.node("worker-2");
+  worker.crash();
+  assertEquals(reading.isEnded, false);
+  worker.start();
+  await cluster.run({ until: () => reading.isEnded, timeMaxMs: DRAIN_MS / 2 });
+  assertEquals(reading.taken.sort((a, b) => a - b), [...Array(ELEMENTS).keys()]);
 });
 
 Deno.test("a save continues while a worker with a part of it drains", async () => {

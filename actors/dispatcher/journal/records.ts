@@ -284,6 +284,8 @@ export type TaskEnd =
    * The task died on a live worker. Its position in the data is lost, and a new task replaces it.
    */
   | "task_failed"
+  /** Its worker drains, and has not begun it or has nothing left of it. */
+  | "drained"
   /** No remaining client may read it, or it was completed and made room for its owner's others. */
   | "unread"
   /** A client ended its save. */

@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import { type FencedRef, formatRef, sameActor } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
-import type { Worker } from "../state/entities.ts";
+import type { Task, Worker } from "../state/entities.ts";
 import { createTask, endTask, finishIfDone, taskDefinition } from "../jobs/iterations.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "../protocol.ts";
 import type { WorkNews } from "../protocol_heartbeats.ts";
@@ -49,6 +49,7 @@ export function workerHeartbeat(
   }
   const endedTasks = tasks.filter((status) => !report(tx, name, status))
     .map(({ taskId }) => taskId);
+  if (request.figures?.draining === true) endUnreported(tx, request);
   return { kind: "work", ...tasksToStart(tx, request), endedTasks };
 }
 
@@ -147,15 +148,36 @@ function report(tx: Transaction, name: string, status: TaskStatus): boolean {
   return true;
 }
 
+/**
+ * A draining worker starts no task. So it will produce nothing for those that it does not report,
+ * and their iterations must not wait until it has left.
+ */
+function endUnreported(tx: Transaction, { name, tasks }: HeartbeatRequest): void {
+  for (const task of unreported(tx.state, name, tasks)) {
+    endTask(tx, task, "drained");
+    finishIfDone(tx, task.iterationId);
+  }
+}
+
+/** The worker's unfinished tasks that it does not report. */
+function unreported(
+  state: DispatcherState,
+  name: string,
+  tasks: readonly TaskStatus[],
+): readonly Task[] {
+  const held = new Set(tasks.map(({ taskId }) => taskId));
+  return [...state.tasksOfWorker(name)].filter(({ taskId, completed }) =>
+    !held.has(taskId) && !completed
+  );
+}
+
 function tasksToStart(
   { state }: Transaction,
   { name, tasks }: HeartbeatRequest,
 ): Pick<WorkNews, "newTasks" | "hasMoreTasks"> {
-  const held = new Set(tasks.map(({ taskId }) => taskId));
   const newTasks: TaskDefinition[] = [];
   let bytes = 0;
-  for (const task of state.tasksOfWorker(name)) {
-    if (held.has(task.taskId) || task.completed) continue;
+  for (const task of unreported(state, name, tasks)) {
     const definition = taskDefinition(state, task);
     const { dataset, parameters } = definition;
     bytes += dataset.graph.byteLength + (parameters.policy?.shard.length ?? 0);

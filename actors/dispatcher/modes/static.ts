@@ -65,14 +65,17 @@ export class StaticMode extends Mode {
   /** The missing workers, once those that serve it have done their shares. */
   override whyWaiting({ state, iteration }: Subject): string | null {
     const missing = iteration.finished ? [] : workersMissing({ state, iteration });
-    const alive = missing.flatMap((name) => state.workers.get(name) ?? [])
-      .filter((worker) => worker.alive);
-    if (missing.length === 0 || alive.some((worker) => isServedBy(state, iteration, worker))) {
-      return null;
+    const isAtWork = (name: string) => state.taskAt(iteration.iterationId, name) !== undefined;
+    if (missing.length === 0 || missing.some(isAtWork)) return null;
+    const names = { absent: [] as string[], unread: [] as string[], stopping: [] as string[] };
+    for (const name of missing) {
+      const worker = state.workers.get(name);
+      if (!worker?.alive) names.absent.push(name);
+      else if (!isServedBy(state, iteration, worker)) names.unread.push(name);
+      else names.stopping.push(name);
     }
-    const unread = alive.map(({ name }) => name);
-    const absent = missing.filter((name) => !unread.includes(name));
-    return [...whyAbsent(absent), ...whyUnread(unread)].join(" ");
+    const { absent, unread, stopping } = names;
+    return [...whyAbsent(absent), ...whyUnread(unread), ...whyStopping(stopping)].join(" ");
   }
 
   override namePiece(piece: number | null): string {
@@ -117,6 +120,12 @@ function whyUnread(unread: readonly string[]): string[] {
     `workers serve the trainers of their own processes, and with targetWorkers "local" all ` +
     `workers do. Use targetWorkers "any", or a list of other workers (--workers).`,
   ];
+}
+
+/** Only a worker that drains has no task although it is there. Its share waits for its next life. */
+function whyStopping(stopping: readonly string[]): string[] {
+  if (stopping.length === 0) return [];
+  return [`It waits for ${workersText(stopping)} to stop, and to be started again.`];
 }
 
 /** CUSTOM: the user's own policy assigns the shares. */

@@ -296,10 +296,13 @@ export class PipelineRunner implements Runner {
       const sampled = sampleCompression(frame, codec);
       return { frame, trial: { ...sampled, ms: this.#host.nowMs() - startMs } };
     }
-    const compressed = compressFrame(frame, codec, into) ?? frame;
+    const compressed = compressFrame(frame, codec, into);
     const ms = this.#host.nowMs() - startMs;
-    const trial = { bytes: frame.length, compressedBytes: compressed.length, ms };
-    return { frame: compressed, trial };
+    const { length: bytes, buffer } = frame;
+    if (compressed === undefined) return { frame, trial: { bytes, compressedBytes: bytes, ms } };
+    // The next element usually has the same size.
+    if (buffer instanceof ArrayBuffer) this.#options.pool?.give(buffer);
+    return { frame: compressed, trial: { bytes, compressedBytes: compressed.length, ms } };
   }
 }
 

@@ -1,6 +1,7 @@
 /** A task: runs one pipeline on one worker, a little ahead of requests, and serves clients round-robin. */
 import { LeatError } from "../../../core/error.ts";
 import { MODE_FACTS } from "../../../data/sharding/sharding_policy.ts";
+import { isCompressed } from "../../../transport/compression.ts";
 import { Payload } from "../../../transport/payload.ts";
 import type { DispatcherProtocol, TaskDefinition } from "../../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
@@ -322,10 +323,7 @@ class Task implements RunningTask {
     this.#produced++;
     if ("frame" in outcome) this.#newestBytes = outcome.frame.byteLength;
     const answer: ElementAnswer = "frame" in outcome
-      ? {
-        kind: "element",
-        element: new Payload(outcome.frame, { isAlone: true, recycle: this.#recycle }),
-      }
+      ? { kind: "element", element: this.#payloadOf(outcome.frame) }
       : { kind: "error", error: outcome.error };
     if (this.#endIfFenced(answer)) return;
     const waiting = this.#waiting.shift();
@@ -337,6 +335,12 @@ class Task implements RunningTask {
       waiting.answer.resolve(answer);
     }
     this.#pull();
+  }
+
+  /** Compressed elements differ in size, so the runner cannot use their memory again. */
+  #payloadOf(frame: Uint8Array): Payload {
+    const recycle = isCompressed(frame) ? undefined : this.#recycle;
+    return new Payload(frame, { isAlone: true, recycle });
   }
 
   /**

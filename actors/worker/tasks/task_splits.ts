@@ -180,15 +180,16 @@ const REQUEST_SHARE_MAX = 1 / 4;
 /** The weight of the newest duration in a mean of durations. */
 const NEWEST_WEIGHT = 0.25;
 
-/** Resolves to at most `count` splits; to fewer if fewer remain. */
+/** Resolves to at most `count` splits; to none if none remain. */
 type Request = (repetition: number, count: number) => Promise<readonly Split[]>;
 
 /**
  * The assigned splits of one source that the task has not begun to read. Usually there are none, so
  * that another worker may get the next split. But if a request takes long compared with the work on a
- * split (small splits, or a slow disk of the dispatcher), the task requests several at once. Calls of
- * `next()` are answered one after the other: a runner that died may still wait for a split when the
- * next runner begins.
+ * split (small splits, or a slow disk of the dispatcher), the task requests several at once: at most
+ * twice as many as last time, as `interleave` takes its first splits in a row, however long the work
+ * on them takes. Calls of `next()` are answered one after the other: a runner that died may still
+ * wait for a split when the next runner begins.
  */
 export class SplitSupply {
   readonly #nowMs: () => number;
@@ -199,6 +200,8 @@ export class SplitSupply {
   /** Mean times, in ms: of the work on a split, and of a request. */
   #workMs: number | undefined;
   #requestMs: number | undefined;
+  /** How many splits the last request asked for. */
+  #asked = 1;
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(nowMs: () => number, request: Request) {
@@ -229,8 +232,11 @@ export class SplitSupply {
     }
     if (this.#assigned.length === 0) {
       const askedAtMs = this.#nowMs();
-      this.#assigned = [...await this.#request(repetition, this.#count())];
-      this.#requestMs = mean(this.#requestMs, this.#nowMs() - askedAtMs);
+      this.#asked = this.#count();
+      this.#assigned = [...await this.#request(repetition, this.#asked)];
+      // The first request also waits until the splits are listed.
+      const isFirst = this.#gaveAtMs === undefined;
+      if (!isFirst) this.#requestMs = mean(this.#requestMs, this.#nowMs() - askedAtMs);
     }
     checkWanted(isWanted);
     this.#gaveAtMs = this.#nowMs();
@@ -240,7 +246,7 @@ export class SplitSupply {
   #count(): number {
     if (this.#workMs === undefined || !this.#requestMs) return 1;
     const enough = Math.ceil(this.#requestMs / (REQUEST_SHARE_MAX * this.#workMs));
-    return Math.max(1, Math.min(SPLITS_AT_ONCE_MAX, enough));
+    return Math.max(1, Math.min(SPLITS_AT_ONCE_MAX, 2 * this.#asked, enough));
   }
 }
 

@@ -265,3 +265,44 @@ Deno.test("a worker asks at once for the new tasks that an answer had no room fo
   await system.stop();
   assertEquals(reported, [[], [TASK.taskId]]);
 });
+
+Deno.test("a draining worker drops a task that has nothing left, and keeps what is completed or has failed", async () => {
+  const system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  const parameters = { datasetId: "d", processingMode: "OFF", sharing: false };
+  const newTasks = [1, 2, 3].map((taskId) => ({ ...TASK, taskId, parameters }));
+  let reported: readonly TaskStatus[] = [];
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: () => ({
+      handlers: {
+        workerHeartbeat: ({ tasks }: { tasks: readonly TaskStatus[] }) => {
+          reported = tasks;
+          return { kind: "work", newTasks: tasks.length === 0 ? newTasks : [], endedTasks: [] };
+        },
+      } as never,
+    }),
+  });
+  const error = { code: "not_found", message: "A file is missing" } as const;
+  const outcomes = [
+    Promise.withResolvers<never>().promise,
+    Promise.resolve({ kind: "end" } as const),
+    Promise.resolve({ kind: "error", error, isFinal: true } as const),
+  ];
+  const start = () => {
+    const outcome = outcomes.shift()!;
+    return { next: () => outcome, bytesRead: 0, dispose() {} };
+  };
+  const worker = spawnWorker(system, { runners: { ...IDLE, start }, heartbeatMs: 1 });
+  await until(() =>
+    reported.some(({ completed }) => completed) &&
+    reported.some(({ stats }) => stats?.failure !== undefined)
+  );
+  assertEquals(reported.map(({ taskId }) => taskId), [1, 2, 3]);
+  assertEquals(
+    await system.ask(worker, "drain", { timeoutMs: 60_000 }, { timeoutMs: 60_000 }),
+    true,
+  );
+  await until(() => reported.length < 3);
+  await system.stop();
+  assertEquals(reported.map(({ taskId }) => taskId), [2, 3]);
+});

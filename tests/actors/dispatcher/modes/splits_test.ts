@@ -27,6 +27,13 @@ async function dynamicCluster(splits: number, workerCount = 1) {
   return { cluster, workers, tasks, clientId, iterationId, take };
 }
 
+/** Requests up to `count` splits at once. Resolves to their positions. */
+async function askFor(cluster: TestCluster, taskId: number, number: number, count: number) {
+  const request = { taskId, number, count, source: 0, repetition: 0 };
+  const { split, more = [] } = await cluster.ask("getSplit", request);
+  return split === null ? [] : [split, ...more].map(({ index }) => index);
+}
+
 Deno.test("getSplit hands each split to one task, in order, and then says there are no more", async () => {
   const { cluster, tasks, take } = await dynamicCluster(5, 2);
   await using _ = cluster;
@@ -54,21 +61,35 @@ Deno.test("getSplit answers a repeated number with the same split, also after a 
 });
 
 Deno.test("getSplit gives several splits at once, and a repeated request the same ones", async () => {
-  const { cluster, tasks: [taskId = 0] } = await dynamicCluster(8);
+  const { cluster, tasks: [taskId = 0] } = await dynamicCluster(20, 2);
   await using _ = cluster;
-  const ask = async (number: number, count: number) => {
-    const request = { taskId, number, count, source: 0, repetition: 0 };
-    const { split, more = [] } = await cluster.ask("getSplit", request);
-    return split === null ? [] : [split, ...more].map(({ index }) => index);
-  };
-  assertEquals(await ask(1, 4), [0, 1, 2, 3]);
-  assertEquals(await ask(1, 4), [0, 1, 2, 3]);
+  const ask = (number: number, count: number) => askFor(cluster, taskId, number, count);
+  const both = async () => [await ask(1, 2), await ask(3, 10)];
+  assertEquals(await both(), [[0, 1], [2, 3, 4]], "at most a fourth of half of the rest");
+  assertEquals(await both(), [[0, 1], [2, 3, 4]]);
   await cluster.restart();
-  assertEquals(await ask(1, 4), [0, 1, 2, 3]);
-  assertEquals(await ask(5, 8), [4, 5, 6, 7]);
-  assertEquals(await ask(13, 8), []);
-  const request = { taskId, number: 21, count: SPLITS_AT_ONCE_MAX + 1, source: 0, repetition: 0 };
+  assertEquals(await both(), [[0, 1], [2, 3, 4]]);
+  const rest: number[] = [];
+  let number = 13;
+  for (let got; (got = await ask(number, 8)).length > 0; number += 8) rest.push(...got);
+  assertEquals(rest, [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
+  assertEquals(await ask(number, 8), []);
+  const request = { taskId, number: 99, count: SPLITS_AT_ONCE_MAX + 1, source: 0, repetition: 0 };
   assertEquals((await cluster.refused("getSplit", request)).code, "invalid_argument");
+});
+
+Deno.test("getSplit gives no task more at once than a fourth of its even share of the rest", async () => {
+  const { cluster, tasks: [first = 0, second = 0] } = await dynamicCluster(48, 4);
+  await using _ = cluster;
+  assertEquals(await askFor(cluster, first, 1, SPLITS_AT_ONCE_MAX), [0, 1, 2]);
+  assertEquals(await askFor(cluster, second, 1, SPLITS_AT_ONCE_MAX), [3, 4, 5]);
+  const { cluster: other, tasks: [task = 0] } = await dynamicCluster(1_000, 4);
+  await using __ = other;
+  const many = await askFor(other, task, 1, SPLITS_AT_ONCE_MAX);
+  assertEquals(many.length, SPLITS_AT_ONCE_MAX);
+  const { cluster: lone, tasks: [only = 0] } = await dynamicCluster(20);
+  await using ___ = lone;
+  assertEquals((await askFor(lone, only, 1, SPLITS_AT_ONCE_MAX)).length, 20, "an only task");
 });
 
 Deno.test("getSplit refuses numbers whose followers cannot be told apart", async () => {

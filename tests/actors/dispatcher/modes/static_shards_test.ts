@@ -75,6 +75,32 @@ Deno.test("a client of a static policy is told which listed workers are missing"
   assertEquals(await bottleneck(), { kind: "stuck", text: onlyB }, "a has completed its task");
 });
 
+Deno.test("a draining worker gets no share, and clients are told that they wait for its next life", async () => {
+  await using cluster = await TestCluster.start(LISTED);
+  const [a, b] = [cluster.worker("a"), cluster.worker("b")];
+  await a.heartbeat();
+  await b.heartbeat();
+  const { clientId } = await cluster.open(await cluster.dataset(), FILE);
+  const { name, ref } = b;
+  const request = { name, worker: ref, tags: [], tasks: [], figures: { atMs: 1, draining: true } };
+  assertEquals(workIn(await cluster.ask("workerHeartbeat", request)).newTasks, []);
+  const [task = 0] = await a.heartbeat();
+  a.complete(task);
+  await a.heartbeat();
+  const news = () => cluster.ask("clientHeartbeat", { clientId });
+  await cluster.restart();
+  const { starvation, finished } = await news();
+  assertEquals(finished, false);
+  assertEquals(starvation, "It waits for b to stop, and to be started again.");
+  await b.leave();
+  const next = await b.reborn();
+  const [share = 0] = await next.heartbeat();
+  assertEquals((await news()).starvation, undefined);
+  next.complete(share);
+  await next.heartbeat();
+  assertEquals((await news()).finished, true);
+});
+
 Deno.test("StaticMode.whyWaiting names live listed workers that no client may read", async () => {
   await using cluster = await TestCluster.start({ workers: ["a", "b", "c"] });
   const [a, b] = [cluster.worker("a"), cluster.worker("b")];

@@ -1,9 +1,13 @@
 /** Pipelines that run in their caller's thread. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { PipelineRunners } from "../../../../actors/worker/runner/pipeline_runner.ts";
+import {
+  PipelineRunner,
+  PipelineRunners,
+} from "../../../../actors/worker/runner/pipeline_runner.ts";
 import type { RunnerSettings } from "../../../../actors/worker/runner/runner.ts";
 import { Dataset } from "../../../../mod.ts";
+import { FramePool } from "../../../../transport/codec.ts";
 import { DenoHost } from "../../../../platform/deno_host.ts";
 import { MemoryHost } from "../../../data/lib/memory_host.ts";
 import { assert, assertEquals, assertMatch } from "../../../assert.ts";
@@ -102,4 +106,24 @@ Deno.test("an element too large for a message fails alone and names its pipeline
   );
   assertEquals((await runner.next()).kind, "element");
   await runners.close();
+});
+
+Deno.test("PipelineRunner uses the memory of an element again once it is compressed", async () => {
+  const taken: ArrayBuffer[] = [];
+  const pool = new class extends FramePool {
+    override take(byteLength: number): ArrayBuffer {
+      taken.push(super.take(byteLength));
+      return taken.at(-1)!;
+    }
+  }();
+  const batches = Dataset.fromTensors(new Uint8Array(1_000_000)).repeat();
+  const runner = new PipelineRunner(settingsOf(batches), NO_SPLITS, new DenoHost(), { pool });
+  const frames: Uint8Array[] = [];
+  for (let i = 0; i < 3; i++) {
+    const outcome = await runner.next(undefined, { codec: "zstd", isTrial: false });
+    if (outcome.kind === "element") frames.push(outcome.frame);
+  }
+  runner.dispose();
+  assertEquals([taken.length, new Set(taken).size], [3, 1]);
+  assert(frames.every((frame) => frame.length < 100_000 && frame.buffer !== taken[0]));
 });

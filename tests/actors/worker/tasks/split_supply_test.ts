@@ -51,10 +51,31 @@ Deno.test("SplitSupply requests one split after the other while requests are sho
 Deno.test("SplitSupply requests several splits at once while work on them is short", async () => {
   const { counts, read } = supplyOf(400, 2);
   assertEquals(await read(0, 4, 20), upTo(20));
-  assertEquals(counts.slice(0, 3), [1, 2, 2]);
+  assertEquals(counts.slice(0, 4), [1, 1, 2, 2]);
   assertEquals(Math.max(...counts), 2);
   assertEquals(await read(1, 0.01), upTo(400));
   assertEquals(Math.max(...counts), SPLITS_AT_ONCE_MAX);
+});
+
+Deno.test("SplitSupply requests at most twice as many splits as last time, also for a row of calls", async () => {
+  const { counts, read } = supplyOf(400, 2);
+  // As with interleave, which takes its first splits in a row.
+  await read(0, 0, 16);
+  assertEquals(counts, [1, 1, 2, 4, 8]);
+});
+
+Deno.test("SplitSupply does not count the time until the splits are listed", async () => {
+  let nowMs = 0;
+  const counts: number[] = [];
+  const supply = new SplitSupply(() => nowMs, (_, count) => {
+    nowMs += counts.push(count) === 1 ? 60_000 : 1;
+    return Promise.resolve(splitsFrom(counts.length, 1));
+  });
+  for (let i = 0; i < 10; i++) {
+    await supply.next(0, always);
+    nowMs += 100;
+  }
+  assertEquals(counts, Array(10).fill(1));
 });
 
 Deno.test("SplitSupply keeps what it has for a runner that begins with earlier repetitions", async () => {

@@ -3,6 +3,8 @@ import { LeatError } from "../../../../core/error.ts";
 import { isLast, type TaskSourceStats } from "../../../../actors/worker/protocol.ts";
 import type { RunnerFactory, RunnerOutcome } from "../../../../actors/worker/runner/runner.ts";
 import { Dataset } from "../../../../mod.ts";
+import { encodeMessage } from "../../../../transport/codec.ts";
+import { compressFrame } from "../../../../transport/compression.ts";
 import { assertEquals, assertRejects } from "../../../assert.ts";
 import { until } from "../../../lib/until.ts";
 import { opened, TaskBench } from "../../lib/task_bench.ts";
@@ -248,4 +250,36 @@ Deno.test("task gives others the element that a departed client waited for", asy
   bench.system.tell(bench.task, "leave", { clientId: 1 });
   await assertRejects(() => waiting, LeatError, "has left");
   assertEquals(opened(await bench.get(bench.task, 2)), 0);
+});
+
+Deno.test("task gives the memory of sent elements back to its runner, but not of compressed ones", async () => {
+  const plain = encodeMessage(new Uint8Array(10_000));
+  const frames = [plain, compressFrame(plain, "zstd")!, plain.slice()];
+  const sizes = frames.map(({ buffer }) => buffer.byteLength);
+  const recycled: number[] = [];
+  const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
+    listSplits: (graph) => runners.listSplits(graph),
+    close: () => runners.close(),
+    start: () => ({
+      next: () => {
+        const frame = frames.shift();
+        if (frame === undefined) return Promise.withResolvers<never>().promise;
+        return Promise.resolve({ kind: "element", frame });
+      },
+      recycle: ({ byteLength }) => void recycled.push(byteLength),
+      bytesRead: 0,
+      dispose() {},
+    }),
+  });
+  await using bench = new TaskBench(Dataset.range(1), { runnersOf });
+  const request = { clientId: 1, acknowledged: 0 };
+  // Without an answer, as one on this thread would keep the memory.
+  for (const sequence of [1, 2, 3]) {
+    bench.system.tell(bench.task, "getElement", { ...request, sequence });
+  }
+  const limits = { timeoutMs: 60_000 };
+  while ((await bench.system.ask(bench.task, "stats", null, limits)).served < 3);
+  const last = { clientId: 1, sequence: 4, acknowledged: 3, waitMs: 0 };
+  await bench.system.ask(bench.task, "getElement", last, limits);
+  assertEquals(recycled, [sizes[0], sizes[2]]);
 });
