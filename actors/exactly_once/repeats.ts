@@ -451,6 +451,14 @@ export class Repeats {
   }
 }
 
+/**
+ * An `onArrived` for a source that gives each element to one client: frees or reuses its memory. The
+ * request is never answered again, and a client that restores gets elements that are produced anew.
+ */
+export function releaseArrived(answer: ElementAnswer): void {
+  if ("element" in answer) answer.element.release();
+}
+
 /** Whether a client that has not received the answer lacks an element or error. */
 function isMissed(answer: ElementAnswer | Pending): boolean {
   return !(answer instanceof Pending) && ("element" in answer || answer.kind === "error");

@@ -129,11 +129,10 @@ export class HeldSplit {
     const place = this.#place();
     this.#produced++;
     if (outcome.kind === "error" && outcome.isFinal === true) this.ended = true;
-    this.#ready.push(
-      outcome.kind === "error"
-        ? { ...outcome, place }
-        : { kind: outcome.kind, element: new Payload(outcome.frame, { isAlone: true }), place },
-    );
+    if (outcome.kind === "error") return this.#ready.push({ ...outcome, place });
+    const { recycle } = this.#options.pipeline;
+    const element = new Payload(outcome.frame, { isAlone: true, recycle });
+    this.#ready.push({ kind: outcome.kind, element, place });
   }
 
   #end(): void {

@@ -18,7 +18,7 @@ import type {
 import { elementSourceAccess } from "../protocol_access.ts";
 import { taskChecks } from "../protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../../exactly_once/fetcher.ts";
-import { readerId, Repeats } from "../../exactly_once/repeats.ts";
+import { readerId, releaseArrived, Repeats } from "../../exactly_once/repeats.ts";
 import { FinalAcknowledgements } from "./final_acknowledgements.ts";
 import type { Runner, RunnerFactory, RunnerOutcome } from "../runner/runner.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
@@ -126,7 +126,6 @@ class Task implements RunningTask {
   readonly #ahead = new Fifo<ElementAnswer>();
   readonly #waiting = new RequestQueue();
   #aheadBytes = 0;
-  readonly #recycle = (buffer: ArrayBuffer) => this.#pipeline.runner?.recycle?.(buffer);
   #newestBytes = 0;
   /** Requests open at the current runner. */
   #openRequests = 0;
@@ -147,10 +146,9 @@ class Task implements RunningTask {
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
-    // An element is given to one client, once. When it has arrived, its memory can be reused.
     this.#repeats = new Repeats(context.world, {
       refusesLost: true,
-      onArrived: (answer) => void ("element" in answer && answer.element.release()),
+      onArrived: releaseArrived,
       onEnded: (reader, why) => {
         for (const { answer } of this.#waiting.leave(reader)) answer.reject(why);
       },
@@ -324,7 +322,7 @@ class Task implements RunningTask {
     const answer: ElementAnswer = "frame" in outcome
       ? {
         kind: "element",
-        element: new Payload(outcome.frame, { isAlone: true, recycle: this.#recycle }),
+        element: new Payload(outcome.frame, { isAlone: true, recycle: this.#pipeline.recycle }),
       }
       : { kind: "error", error: outcome.error };
     if (this.#endIfFenced(answer)) return;

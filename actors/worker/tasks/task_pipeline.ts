@@ -28,6 +28,8 @@ export interface TaskPipelineOptions {
 }
 
 export class TaskPipeline {
+  /** Lets the runner reuse the memory of an element. */
+  readonly recycle = (buffer: ArrayBuffer): void => this.#runner?.recycle?.(buffer);
   readonly #options: TaskPipelineOptions;
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
