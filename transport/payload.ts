@@ -22,7 +22,7 @@ export class Payload {
   readonly cameInSlot: boolean;
   readonly #recycle: ((buffer: ArrayBuffer) => void) | undefined;
   #roomTaken = false;
-  /** Whether a receiver on this thread has the same object. */
+  /** Whether a receiver on this thread has the memory. */
   #isGivenAway = false;
 
   /**
@@ -70,14 +70,19 @@ export class Payload {
   }
 
   /**
-   * The payload for a receiver on this thread: this object, or a copy if the sender still needs the
-   * bytes. Bytes on a `SharedArrayBuffer` are never copied.
+   * The payload for a receiver on this thread, which may release the memory; or a copy if the sender
+   * still needs the bytes. Bytes on a `SharedArrayBuffer` are never copied.
    */
   handOver(kept: boolean): Payload {
     if (this.bytes.buffer instanceof SharedArrayBuffer) return this;
     if (this.shared || kept) return new Payload(copyOfArray(this.bytes));
+    const { bytes, isAlone, cameInSlot } = this;
+    const given = new Payload(bytes, { isAlone, cameInSlot, recycle: this.#recycle });
+    given.#roomTaken = this.#roomTaken;
+    // Only the first receiver may write there.
+    this.#roomTaken = true;
     this.#isGivenAway = true;
-    return this;
+    return given;
   }
 
   /**

@@ -25,7 +25,7 @@ import {
 import { roundSourceAccess } from "../worker/protocol_access.ts";
 import { roundSourceChecks } from "../worker/protocol_check.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
-import { type ReaderId, readerId, Repeats } from "../exactly_once/repeats.ts";
+import { type ReaderId, readerId, releaseArrived, Repeats } from "../exactly_once/repeats.ts";
 import { type Round, Rounds } from "./rounds.ts";
 
 /** The scheduler's client id at its task; real clients count from 0. */
@@ -92,7 +92,7 @@ class Reads {
     this.#context = context;
     this.#config = config;
     this.#rounds = new Rounds(config.numConsumers);
-    this.#repeats = new Repeats(context.world);
+    this.#repeats = new Repeats(context.world, { onArrived: releaseArrived });
     this.#fetcher = new ElementFetcher(context, config.task, {
       clientId: READS_CLIENT_ID,
       requestTimeoutMs: REQUEST_TIMEOUT_MS,

@@ -60,7 +60,7 @@ interface ElementFetcherOptions {
 /** The fields of a request that the caller sets: which element it wants, and figures to report. */
 export type Wanted = Omit<
   GetElementRequest,
-  "clientId" | "sequence" | "acknowledged" | "trainerId" | "consumerIndex"
+  "clientId" | "sequence" | "acknowledged" | "patient" | "trainerId" | "consumerIndex"
 >;
 
 /** A `fetch` call that has not returned. */
@@ -72,6 +72,10 @@ interface Fetching {
   attempts: number;
   /** When the request is repeated; Infinity while none is in flight. */
   dueMs: number;
+  /** How many copies of the answer were asked for since the source was last unreachable. */
+  copies: number;
+  /** Before this, a repeated request asks for no other copy: the last one may be on its way. */
+  patientUntilMs: number;
 }
 
 /**
@@ -91,6 +95,8 @@ export class ElementFetcher {
   #sequence = 0;
   /** All requests up to this number are answered. */
   #acknowledged = 0;
+  /** How long the last answer was on its way, with its request. */
+  #transitMs = 0;
   #stopped = false;
   #hasEnded = false;
 
@@ -117,7 +123,8 @@ export class ElementFetcher {
     const sequence = ++this.#sequence;
     if (this.#stopped) return Promise.reject(stoppedError());
     return new Promise((resolve, reject) => {
-      const fetching = { sequence, wanted, resolve, reject, attempts: 0, dueMs: Infinity };
+      const times = { attempts: 0, dueMs: Infinity, copies: 0, patientUntilMs: 0 };
+      const fetching: Fetching = { sequence, wanted, resolve, reject, ...times };
       this.#open.add(fetching);
       if (sequence > this.#reach) this.#held.push(fetching);
       else this.#attempt(fetching);
@@ -170,23 +177,27 @@ export class ElementFetcher {
    * Sends a request. Answers to earlier attempts count, too: one may hold the only copy of the
    * element.
    */
-  #attempt(fetching: Fetching): void {
+  #attempt(fetching: Fetching, isPatient = false): void {
     const { requestTimeoutMs } = this.#options;
     const attempt = ++fetching.attempts;
-    fetching.dueMs = this.#context.world.nowMs() + requestTimeoutMs;
+    const sentMs = this.#context.world.nowMs();
+    fetching.dueMs = sentMs + requestTimeoutMs;
+    if (!isPatient) fetching.patientUntilMs = sentMs + this.#patienceMs(fetching.copies++);
     this.#askAgainIn(requestTimeoutMs);
     if (this.#context.world.fault("fetcher.ask_again_at_once")) {
       this.#context.timer(0, () => {
         if (this.#open.has(fetching)) this.#attempt(fetching);
       });
     }
-    this.#ask(fetching).then((received) => {
+    this.#ask(fetching, isPatient).then((received) => {
       let answer: ElementAnswer;
       try {
         answer = answerToKeep(received, this.source.node);
       } catch (fault) {
         return this.#context.run(() => this.#failed(fetching, fault));
       }
+      const heldMs = "element" in answer ? answer.heldMs ?? 0 : 0;
+      this.#transitMs = this.#context.world.nowMs() - sentMs - heldMs;
       if (this.#settle(fetching)) {
         if (answer.kind === "end") this.#hasEnded = true;
         this.#leaveAtEnd();
@@ -198,13 +209,24 @@ export class ElementFetcher {
     });
   }
 
-  #ask({ sequence, wanted }: Fetching): Promise<ElementAnswer> {
+  /**
+   * How long a copy of an answer may be on its way before another is asked for. Copies queue behind
+   * each other: on a slow link, copies at a fixed interval would leave no room for other answers.
+   */
+  #patienceMs(copies: number): number {
+    const { requestTimeoutMs } = this.#options;
+    const firstMs = Math.max(requestTimeoutMs, 2 * this.#transitMs);
+    return Math.min(LATE_TIMES * requestTimeoutMs, firstMs * 2 ** copies);
+  }
+
+  #ask({ sequence, wanted }: Fetching, isPatient: boolean): Promise<ElementAnswer> {
     const { clientId, trainerId, consumerIndex, requestTimeoutMs } = this.#options;
     const acknowledgesLate = this.#context.world.fault("fetcher.acknowledge_late");
     const request: GetElementRequest = {
       clientId,
       sequence,
       acknowledged: acknowledgesLate ? 0 : this.#acknowledged,
+      ...(isPatient ? { patient: true } : {}),
       ...(trainerId === undefined ? {} : { trainerId }),
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
       ...wanted,
@@ -214,7 +236,10 @@ export class ElementFetcher {
     });
   }
 
-  /** Repeats requests that take too long. */
+  /**
+   * Repeats requests that take too long, also those whose answers may be on their way: their source
+   * may not have got them, and must know that this client lives.
+   */
   #askAgain(): void {
     this.#timer = undefined;
     const nowMs = this.#context.world.nowMs();
@@ -225,7 +250,7 @@ export class ElementFetcher {
       else nextMs = Math.min(nextMs, fetching.dueMs);
     }
     if (nextMs < Infinity) this.#askAgainIn(nextMs - nowMs);
-    for (const fetching of overdue) this.#attempt(fetching);
+    for (const fetching of overdue) this.#attempt(fetching, nowMs < fetching.patientUntilMs);
   }
 
   #askAgainIn(delayMs: number): void {
@@ -244,6 +269,7 @@ export class ElementFetcher {
     if (error.code !== "deadline_exceeded") {
       onFailure?.(error);
       fetching.dueMs = Infinity;
+      fetching.copies = 0;
       await this.#pause(fetching.attempts - 1);
     }
     if (isUnreachable) await whenBack?.();

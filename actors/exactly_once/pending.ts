@@ -3,7 +3,10 @@ import { LeatError } from "../../core/error.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 
 /** One shared error: capturing a stack takes longer than answering, and loss may be frequent. */
-const REQUEST_REPEATED = new LeatError("aborted", "The request for this element was repeated");
+export const REQUEST_REPEATED = new LeatError(
+  "aborted",
+  "The request for this element was repeated",
+);
 
 /** An answer in production. */
 export class Pending {

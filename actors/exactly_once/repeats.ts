@@ -10,7 +10,7 @@ import type {
   GetElementRequest,
 } from "../worker/protocol.ts";
 import { bytesOfAnswer, KeptAnswers } from "./kept_answers.ts";
-import { Pending, repeatable } from "./pending.ts";
+import { Pending, repeatable, REQUEST_REPEATED } from "./pending.ts";
 
 /**
  * A client may request elements at most this far beyond the last acknowledged one. If the number of
@@ -58,6 +58,7 @@ export function readerId({ node }: Ref, clientId: number): ReaderId {
 
 /** Shared errors: capturing a stack takes longer than refusing, and many may leave together. */
 const HAS_LEFT = new LeatError("cancelled", "The client has left");
+const HAS_ARRIVED = new LeatError("aborted", "The client has acknowledged this element");
 const IS_SILENT = new LeatError("aborted", "The client has sent nothing for minutes");
 const ACKNOWLEDGES_EARLY = new LeatError(
   "aborted",
@@ -76,6 +77,8 @@ interface Client {
   readonly answers: Map<number, ElementAnswer | Pending>;
   /** Starts a request that arrived before an earlier one, by its sequence. */
   readonly early: Map<number, () => void>;
+  /** The latest patient request for a given answer, by its sequence. */
+  readonly patient: Map<number, PromiseWithResolvers<ElementAnswer>>;
   /** All requests up to this number have started or were acknowledged. */
   begun: number;
   acknowledged: number;
@@ -178,7 +181,9 @@ export class Repeats {
     }
     const known = client.answers.get(sequence);
     if (known instanceof Pending) return known.repeat();
-    if (known !== undefined) return repeatable(known);
+    if (known !== undefined) {
+      return request.patient === true ? this.#wait(client, sequence) : repeatable(known);
+    }
     if (sequence <= client.lostUpTo) throw lostError(request);
     if (sequence > client.acknowledged + UNACKNOWLEDGED_MAX) {
       throw new LeatError(
@@ -198,6 +203,14 @@ export class Repeats {
       return produce();
     });
     return this.#pend(client, sequence, producing);
+  }
+
+  /** Holds a patient request for a given answer until the answer is dropped. */
+  #wait({ patient }: Client, sequence: number): Promise<ElementAnswer> {
+    patient.get(sequence)?.reject(REQUEST_REPEATED);
+    const waiting = Promise.withResolvers<ElementAnswer>();
+    patient.set(sequence, waiting);
+    return waiting.promise;
   }
 
   /**
@@ -286,10 +299,12 @@ export class Repeats {
   }
 
   /** Returns the dropped answer, if it was given. */
-  #drop({ answers }: Client, sequence: number): ElementAnswer | undefined {
+  #drop({ answers, patient }: Client, sequence: number): ElementAnswer | undefined {
     const answer = answers.get(sequence);
     if (answer === undefined) return undefined;
     answers.delete(sequence);
+    patient.get(sequence)?.reject(HAS_ARRIVED);
+    patient.delete(sequence);
     if (answer instanceof Pending) {
       this.#pending--;
       return undefined;
@@ -347,10 +362,10 @@ export class Repeats {
     let client = this.#clients.get(reader);
     if (client === undefined) {
       this.#checkClients(now);
-      const [answers, early] = [new Map(), new Map()];
+      const maps = { answers: new Map(), early: new Map(), patient: new Map() };
       const lostUpTo = this.#lost.get(reader) ?? 0;
       this.#lost.delete(reader);
-      client = { answers, early, begun: lostUpTo, acknowledged: 0, lostUpTo, heardMs: now, asker };
+      client = { ...maps, begun: lostUpTo, acknowledged: 0, lostUpTo, heardMs: now, asker };
       this.#clients.set(reader, client);
     }
     client.asker = asker;
@@ -434,6 +449,14 @@ export class Repeats {
     this.#lost.set(reader, last);
     if (this.#lost.size > FORGOTTEN_MAX) this.#lost.delete(this.#lost.keys().next().value!);
   }
+}
+
+/**
+ * An `onArrived` for a source that gives each element to one client: frees or reuses its memory. The
+ * request is never answered again, and a client that restores gets elements that are produced anew.
+ */
+export function releaseArrived(answer: ElementAnswer): void {
+  if ("element" in answer) answer.element.release();
 }
 
 /** Whether a client that has not received the answer lacks an element or error. */

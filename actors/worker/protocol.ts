@@ -169,6 +169,8 @@ export interface GetElementRequest {
   readonly sequence: number;
   /** All answers up to this sequence number have arrived and need not be kept. */
   readonly acknowledged: number;
+  /** The answer may be on its way. If it was given, it is not given again. */
+  readonly patient?: boolean;
   /** Sharing: the trainer, which has its own position in the window. */
   readonly trainerId?: string;
   /** With consumers: the consumer's index. */

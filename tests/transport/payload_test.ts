@@ -25,6 +25,24 @@ Deno.test("Payload.release leaves alone what a receiver has, and what shares its
   }
 });
 
+Deno.test("Payload.release frees the memory for a receiver on this thread, not for its sender", () => {
+  const pool: ArrayBuffer[] = [];
+  const sender = new Payload(sent(), { isAlone: true, recycle: (buffer) => pool.push(buffer) });
+  const given = sender.handOver(false);
+  sender.release();
+  assertEquals([given.bytes, pool], [sent(), []]);
+  given.release();
+  assertEquals([given.byteLength, pool.map(({ byteLength }) => byteLength)], [0, [100]]);
+});
+
+Deno.test("Payload.takeRoom succeeds once, also if the payload was handed over", () => {
+  const payload = new Payload(new Uint8Array(200).subarray(100), { isAlone: true });
+  const given = payload.handOver(false);
+  assertEquals(payload.takeRoom(50), undefined);
+  assertEquals(given.takeRoom(50)?.byteLength, 150);
+  assertEquals(given.takeRoom(50), undefined);
+});
+
 Deno.test("Payload.release gives the memory of a read message to its pool, once", () => {
   const pool = new FramePool();
   const frame = encodeMessage({ element: new Payload(sent()) });

@@ -1,6 +1,5 @@
 /** A split that an ordered task produces, with the elements that were not fetched yet. */
 import { LeatError } from "../../../core/error.ts";
-import { Payload } from "../../../transport/payload.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { Own, StreamPosition } from "../protocol.ts";
 import type { OnlySplit, Runner, RunnerOutcome } from "../runner/runner.ts";
@@ -129,11 +128,9 @@ export class HeldSplit {
     const place = this.#place();
     this.#produced++;
     if (outcome.kind === "error" && outcome.isFinal === true) this.ended = true;
-    this.#ready.push(
-      outcome.kind === "error"
-        ? { ...outcome, place }
-        : { kind: outcome.kind, element: new Payload(outcome.frame, { isAlone: true }), place },
-    );
+    if (outcome.kind === "error") return this.#ready.push({ ...outcome, place });
+    const element = this.#options.pipeline.payloadOf(outcome.frame);
+    this.#ready.push({ kind: outcome.kind, element, place });
   }
 
   #end(): void {

@@ -5,7 +5,7 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
-import { type ReaderId, readerId, Repeats } from "../../exactly_once/repeats.ts";
+import { type ReaderId, readerId, releaseArrived, Repeats } from "../../exactly_once/repeats.ts";
 import { HeldSplit } from "./held_split.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { Ref } from "../../runtime/ref.ts";
@@ -84,6 +84,8 @@ class OrderedTask implements RunningTask {
     this.#repeats = new Repeats(context.world, {
       // Nothing produces a single item of a split again, so the reader would wait for ever.
       refusesLost: true,
+      // Several readers take the same elements.
+      ...(this.#readers === 1 ? { onArrived: releaseArrived } : {}),
       onEnded: (reader, why) => {
         const left = this.#waiting.filter((waiting) => waiting.reader === reader);
         this.#waiting = this.#waiting.filter((waiting) => waiting.reader !== reader);

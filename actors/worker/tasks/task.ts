@@ -1,8 +1,6 @@
 /** A task: runs one pipeline on one worker, a little ahead of requests, and serves clients round-robin. */
 import { LeatError } from "../../../core/error.ts";
 import { MODE_FACTS } from "../../../data/sharding/sharding_policy.ts";
-import { isCompressed } from "../../../transport/compression.ts";
-import { Payload } from "../../../transport/payload.ts";
 import type { DispatcherProtocol, TaskDefinition } from "../../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
 import { Fifo } from "../../runtime/fifo.ts";
@@ -19,7 +17,7 @@ import type {
 import { elementSourceAccess } from "../protocol_access.ts";
 import { taskChecks } from "../protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../../exactly_once/fetcher.ts";
-import { readerId, Repeats } from "../../exactly_once/repeats.ts";
+import { readerId, releaseArrived, Repeats } from "../../exactly_once/repeats.ts";
 import { FinalAcknowledgements } from "./final_acknowledgements.ts";
 import type { Runner, RunnerFactory, RunnerOutcome } from "../runner/runner.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
@@ -127,7 +125,6 @@ class Task implements RunningTask {
   readonly #ahead = new Fifo<ElementAnswer>();
   readonly #waiting = new RequestQueue();
   #aheadBytes = 0;
-  readonly #recycle = (buffer: ArrayBuffer) => this.#pipeline.runner?.recycle?.(buffer);
   #newestBytes = 0;
   /** Requests open at the current runner. */
   #openRequests = 0;
@@ -148,10 +145,9 @@ class Task implements RunningTask {
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
-    // An element is given to one client, once. When it has arrived, its memory can be reused.
     this.#repeats = new Repeats(context.world, {
       refusesLost: true,
-      onArrived: (answer) => void ("element" in answer && answer.element.release()),
+      onArrived: releaseArrived,
       onEnded: (reader, why) => {
         for (const { answer } of this.#waiting.leave(reader)) answer.reject(why);
       },
@@ -323,7 +319,7 @@ class Task implements RunningTask {
     this.#produced++;
     if ("frame" in outcome) this.#newestBytes = outcome.frame.byteLength;
     const answer: ElementAnswer = "frame" in outcome
-      ? { kind: "element", element: this.#payloadOf(outcome.frame) }
+      ? { kind: "element", element: this.#pipeline.payloadOf(outcome.frame) }
       : { kind: "error", error: outcome.error };
     if (this.#endIfFenced(answer)) return;
     const waiting = this.#waiting.shift();
@@ -335,12 +331,6 @@ class Task implements RunningTask {
       waiting.answer.resolve(answer);
     }
     this.#pull();
-  }
-
-  /** Compressed elements differ in size, so the runner cannot use their memory again. */
-  #payloadOf(frame: Uint8Array): Payload {
-    const recycle = isCompressed(frame) ? undefined : this.#recycle;
-    return new Payload(frame, { isAlone: true, recycle });
   }
 
   /**

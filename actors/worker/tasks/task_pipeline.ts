@@ -1,5 +1,7 @@
 /** A task's pipeline: its current runner, its compression, and the totals of all its runners. */
 import type { LeatError } from "../../../core/error.ts";
+import { isCompressed } from "../../../transport/compression.ts";
+import { Payload } from "../../../transport/payload.ts";
 import type { TaskDefinition } from "../../dispatcher/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import { Compressor } from "./compressor.ts";
@@ -31,6 +33,7 @@ export class TaskPipeline {
   readonly #options: TaskPipelineOptions;
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
+  readonly #recycle = (buffer: ArrayBuffer): void => this.#runner?.recycle?.(buffer);
   /** Resolves when somebody waits for an element. A task starts before that. */
   readonly #asked = Promise.withResolvers<void>();
   #runner: Runner | undefined;
@@ -43,6 +46,12 @@ export class TaskPipeline {
     this.#meter = new TaskMeter(() => context.world.nowMs());
     // A save sends no elements.
     this.#compressor = new Compressor(parameters.save === undefined ? dataset.compression : "none");
+  }
+
+  /** An element to send. Its runner uses the memory again, but compressed elements differ in size. */
+  payloadOf(frame: Uint8Array): Payload {
+    const recycle = isCompressed(frame) ? undefined : this.#recycle;
+    return new Payload(frame, { isAlone: true, recycle });
   }
 
   /** The current runner of the task. Results of an earlier one are ignored. */

@@ -63,6 +63,30 @@ Deno.test("reads gives consumer c element c of each round, in any order of reque
   ]);
 });
 
+Deno.test("reads frees a consumer's part once it has arrived, and no other part", async () => {
+  const { bench } = coordinated(Dataset.range(100), 2);
+  await using _ = bench;
+  let reads!: ReturnType<typeof createReads>;
+  bench.spawn<RoundSourceProtocol>({
+    name: "freeing",
+    create: (context) =>
+      reads = createReads(context, { task: bench.task, numConsumers: 2, skipAfterMs: 60_000 }),
+  });
+  const { getElement } = reads.handlers;
+  // A consumer on another node gets a copy of the answer.
+  const meta = { source: { node: "far", path: "/reader" } } as Parameters<typeof getElement>[1];
+  const get = (index: number, sequence: number) => {
+    const round = { clientId: index, consumerIndex: index, round: sequence - 1 };
+    return getElement({ ...round, sequence, acknowledged: sequence - 1 }, meta);
+  };
+  const parts = [await get(0, 1), await get(1, 1)];
+  assertEquals(opened(await get(0, 1)), 0);
+  assertEquals(opened(await get(0, 2)), 2);
+  const lengths = parts.map((part) => "element" in part ? part.element.byteLength : undefined);
+  assertEquals([lengths[0], opened(parts[1]!)], [0, 1]);
+  assertEquals(opened(await get(1, 1)), 1);
+});
+
 Deno.test("reads acknowledges its task's answers so that the task can end", async () => {
   const { bench, reads, read } = coordinated(Dataset.range(2), 2);
   await using _ = bench;

@@ -45,6 +45,21 @@ Deno.test("Repeats gives an answer in production to the repeated request, not th
   assertEquals(repeats.answer(request, () => element(9), asker), element(1));
 });
 
+Deno.test("Repeats gives a patient request only an answer that was not given, and holds it otherwise", async () => {
+  const repeats = new Repeats(world);
+  const request = { clientId: 1, sequence: 1, acknowledged: 0 };
+  const patient = { ...request, patient: true };
+  const first = repeats.answer(patient, () => element(1), asker);
+  assertEquals(first, element(1));
+  const held = [1, 2].map(async () => await repeats.answer(patient, () => element(9), asker));
+  assertStrictEquals(repeats.answer(request, () => element(9), asker), first);
+  repeats.answer({ ...request, sequence: 2, acknowledged: 1 }, () => element(2), asker);
+  for (const answer of held) {
+    const error = await assertRejects(() => answer, LeatError);
+    assertEquals(error.code, "aborted");
+  }
+});
+
 Deno.test("Repeats forgets acknowledged answers and refuses to repeat them", () => {
   const repeats = new Repeats(world);
   repeats.answer({ clientId: 1, sequence: 1, acknowledged: 0 }, () => element(1), asker);

@@ -21,7 +21,7 @@ function firstOf(data: Uint8Array): number {
   return data[0]!;
 }
 
-for (const carrier of ["thread", "websocket"] as const) {
+for (const carrier of ["inline", "thread", "websocket"] as const) {
   Deno.test(`releaseElement frees one element and no other (${carrier})`, async () => {
     await using cluster = await LocalCluster.start({ workers: 1, carrier });
     const values: number[] = [];

@@ -7,7 +7,8 @@ import type { AnswerOf, RequestOf } from "../../../../actors/runtime/protocol.ts
 import type { FencedRef } from "../../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../../actors/runtime/system.ts";
 import { createOrderedTask } from "../../../../actors/worker/tasks/ordered_task.ts";
-import type { ElementAnswer } from "../../../../actors/worker/protocol.ts";
+import type { Actor } from "../../../../actors/runtime/actor.ts";
+import type { ElementAnswer, GetElementRequest } from "../../../../actors/worker/protocol.ts";
 import type { OnlySplit, Runner, RunnerOutcome } from "../../../../actors/worker/runner/runner.ts";
 import {
   ACKNOWLEDGED_WITHIN_MS,
@@ -26,6 +27,8 @@ type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 const PATIENCE = { timeoutMs: 60_000 };
 const ELEMENT: RunnerOutcome = { kind: "element", frame: new Uint8Array(1) };
 const END: RunnerOutcome = { kind: "end" };
+/** A reader on another node. */
+const FAR = { node: "far", path: "/reader" };
 
 interface Step {
   readonly runner: number;
@@ -38,6 +41,9 @@ interface Step {
 class OrderedBench implements AsyncDisposable {
   readonly system: ActorSystem;
   readonly task: FencedRef<TaskProtocol>;
+  #actor!: Actor<TaskProtocol>;
+  /** The memory that its runners may use again. */
+  readonly recycled: ArrayBuffer[] = [];
   /** Steps that a runner has not answered. */
   readonly steps: Step[] = [];
   /** The same, of dead runners. */
@@ -84,7 +90,7 @@ class OrderedBench implements AsyncDisposable {
     this.task = this.system.spawn<TaskProtocol>({
       name: "task",
       create: (context) =>
-        createOrderedTask(context, {
+        this.#actor = createOrderedTask(context, {
           definition: {
             clusterId: "cluster",
             taskId: 1,
@@ -128,6 +134,21 @@ class OrderedBench implements AsyncDisposable {
     return answer;
   }
 
+  /** Requests an element as a client on another node does, which gets a copy of the answer. */
+  async getFar(
+    clientId: number,
+    wanted: Pick<GetElementRequest, "sequence" | "acknowledged" | "consumerIndex">,
+  ): Promise<ElementAnswer> {
+    const { getElement } = this.#actor.handlers;
+    const request = { clientId, ...wanted };
+    return await getElement(request, { source: FAR } as Parameters<typeof getElement>[1]);
+  }
+
+  leave(clientId: number): void {
+    const { leave } = this.#actor.handlers;
+    leave({ clientId }, { source: FAR } as Parameters<typeof leave>[1]);
+  }
+
   /** The next request for a split, ordinary or spare, once it has come. */
   async request(spare = false) {
     const index = await this.#until(() => {
@@ -167,6 +188,7 @@ class OrderedBench implements AsyncDisposable {
         this.steps.push({ runner, split: only!.index, grant: only!.grant, answer });
         return answer.promise;
       },
+      recycle: (buffer) => this.recycled.push(buffer),
       dispose: () => {},
     };
   }
@@ -187,6 +209,63 @@ async function shortOf(answer: Promise<ElementAnswer>): Promise<string> {
     ? `${given.kind} ${given.place.sequence}.${given.place.index}`
     : given.kind;
 }
+
+/** The bytes of an answer's element now. */
+function bytesOf(answer: ElementAnswer): number[] {
+  assert("element" in answer);
+  return [...answer.element.bytes];
+}
+
+function elementOf(byte: number): RunnerOutcome {
+  return { kind: "element", frame: Uint8Array.of(byte) };
+}
+
+Deno.test("an ordered task reuses the memory of an element once its reader has it, and not before", async () => {
+  await using bench = new OrderedBench();
+  const first = { sequence: 1, acknowledged: 0 };
+  const got = bench.getFar(1, first);
+  await bench.handOut(5);
+  await bench.step(5, elementOf(7));
+  const answer = await got;
+  assertEquals(bytesOf(await bench.getFar(1, first)), [7]);
+  const next = bench.getFar(1, { sequence: 2, acknowledged: 1 });
+  await bench.step(5, elementOf(8));
+  assertEquals(bytesOf(await next), [8]);
+  assert("element" in answer);
+  assertEquals([answer.element.byteLength, bench.recycled.length], [0, 1]);
+  assertEquals((await assertRejects(() => bench.getFar(1, first), LeatError)).code, "aborted");
+});
+
+Deno.test("an ordered task produces what it has freed anew for a reader that is replaced", async () => {
+  await using bench = new OrderedBench();
+  const got = bench.getFar(1, { sequence: 1, acknowledged: 0 });
+  await bench.handOut(5);
+  await bench.step(5, elementOf(7));
+  await got;
+  await bench.handOut(6);
+  const next = bench.getFar(1, { sequence: 2, acknowledged: 1 });
+  // Two steps are open, of which the first ends the split.
+  for (let i = 0; i < 2; i++) await bench.step(5, END);
+  await next;
+  // The reader leaves, and the next one begins at the split again.
+  bench.leave(1);
+  const again = bench.getFar(2, { sequence: 1, acknowledged: 0 });
+  await bench.handOut(5);
+  await bench.step(5, elementOf(7));
+  assertEquals([bytesOf(await again), bench.recycled.length], [[7], 1]);
+});
+
+Deno.test("an ordered task keeps an element that another consumer has not taken", async () => {
+  await using bench = new OrderedBench({ numConsumers: 2 });
+  const wanted = (consumerIndex: number, sequence: number) =>
+    bench.getFar(consumerIndex, { sequence, acknowledged: sequence - 1, consumerIndex });
+  const got = wanted(0, 1);
+  await bench.handOut(5);
+  for (const byte of [7, 8]) await bench.step(5, elementOf(byte));
+  await got;
+  await wanted(0, 2);
+  assertEquals([bytesOf(await wanted(1, 1)), bench.recycled], [[7], []]);
+});
 
 Deno.test("an ordered task tells its runner when a reader waits", async () => {
   await using bench = new OrderedBench();
