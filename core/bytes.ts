@@ -1,5 +1,6 @@
 /** Byte arrays, and numbers of a fixed number of bytes. */
 import type { TypedArray } from "./dtype.ts";
+import { LeatError } from "./error.ts";
 
 /** The parts one after the other, in new memory. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
@@ -25,8 +26,16 @@ export function ownBytes(view: Uint8Array, besideBytesMax = BESIDE_BYTES_MAX): U
   return besideBytes > byteLength && besideBytes > besideBytesMax ? copyOfArray(view) : view;
 }
 
-/** The array in memory of its own. Its own `slice` may give a view: that of a `Buffer` of Node.js does. */
+/**
+ * The array in memory of its own. Its own `slice` may give a view: that of a `Buffer` of Node.js does.
+ *
+ * @throws {LeatError} `failed_precondition` if its buffer was transferred.
+ */
 export function copyOfArray<A extends TypedArray>(array: A): A {
+  if (isDetached(array)) {
+    const { name } = array.constructor;
+    throw new LeatError("failed_precondition", `A ${name} cannot be copied, ${DETACHED}`);
+  }
   return Uint8Array.prototype.slice.call(array) as TypedArray as A;
 }
 

@@ -142,15 +142,25 @@ class CacheIterator extends ElementIterator {
     const first = this.#position;
     const length = Math.min(count, elements.length - first);
     if (length <= 0) return NO_BLOCK;
-    for (let i = 0; i < length; i++) into[i] = this.#context.given(elements[first + i]);
-    this.#position = first + length;
-    this.#context.stats.gaveBlock(into, length);
-    return length;
+    let given = 0;
+    try {
+      for (; given < length; given++) into[given] = this.#context.given(elements[first + given]);
+    } catch {
+      if (given === 0) return NO_BLOCK; // `next()` reports it
+    }
+    this.#position = first + given;
+    this.#context.stats.gaveBlock(into, given);
+    return given;
   }
 
   #give(elements: readonly unknown[]): unknown {
     if (this.#position >= elements.length || this.disposed) return END;
-    return this.#context.stats.gave(this.#context.given(elements[this.#position++]));
+    const { stats } = this.#context;
+    try {
+      return stats.gave(this.#context.given(elements[this.#position++]));
+    } catch (error) {
+      throw stats.failed(error);
+    }
   }
 
   #fill(input: ElementIterator): Pulled<unknown> {
