@@ -2,7 +2,13 @@
 import { checkBoolean, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
-import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import {
+  type Attributes,
+  type Changeable,
+  DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
 import { commonSpec, type ElementSpec, specText, TensorSpec } from "../../elements/spec.ts";
 import type { Replicated } from "../../sharding/splits.ts";
 import { DirectedIterator, type Selector } from "./directed.ts";
@@ -47,6 +53,10 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
     if (this.inputs.at(-1)!.cardinality === 0) return 0;
     const isEndless = this.inputs.every((input) => input.cardinality === Infinity);
     return isEndless ? Infinity : UNKNOWN_CARDINALITY;
+  }
+
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 
   /** Each task that reads splits reads all choices itself, from the first on. */

@@ -5,7 +5,13 @@ import { Tensor } from "../../../core/tensor.ts";
 import { checkBoolean, checkSeed, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
-import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import {
+  type Attributes,
+  type Changeable,
+  DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
 import { commonSpec, type ElementSpec } from "../../elements/spec.ts";
 import type { Replicated } from "../../sharding/splits.ts";
@@ -97,6 +103,10 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
     if (all.includes(Infinity)) return Infinity;
     if (all.includes(UNKNOWN_CARDINALITY)) return UNKNOWN_CARDINALITY;
     return all.reduce((sum, count) => sum + count, 0);
+  }
+
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 
   /** Each task that reads splits gets all weights, from the first on. */
