@@ -14,13 +14,13 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 }
 
 /** Up to this many unused bytes of a buffer may be kept alive by a view of it. */
-const BESIDE_BYTES_MAX = 4_096;
+export const BESIDE_BYTES_MAX = 4_096;
 
 /**
- * Returns bytes to keep for long. A view keeps its whole buffer alive, for example a large message,
+ * Returns an array to keep for long. A view keeps its whole buffer alive, for example a large message,
  * so `view` is copied if the rest of its buffer is larger than both `view` and `besideBytesMax`.
  */
-export function ownBytes(view: Uint8Array, besideBytesMax = BESIDE_BYTES_MAX): Uint8Array {
+export function ownBytes<A extends TypedArray>(view: A, besideBytesMax = BESIDE_BYTES_MAX): A {
   const { byteLength, buffer } = view;
   const besideBytes = buffer.byteLength - byteLength;
   return besideBytes > byteLength && besideBytes > besideBytesMax ? copyOfArray(view) : view;
