@@ -257,6 +257,33 @@ Deno.test("errors are counted where they arise, once", async () => {
   assertEquals(await counts(Dataset.from([new Int8Array(1), 2]).unbatch()), [1, 0]);
   assertEquals(await counts(Dataset.from([{}, 1]).unique()), [1, 0]);
   assertEquals(await counts(Dataset.textLines(["/nowhere/1", "/nowhere/2"]).batch(2)), [0, 2, 0]);
+  const buckets = {
+    ...{ length: (x: Int8Array) => x.length, boundaries: [2], batchSizes: [1, 1] },
+    padToBucketBoundary: true,
+  };
+  const arrays = Dataset.from([new Int8Array(1), new Int8Array(2), new Int8Array(1)]);
+  assertEquals(await counts(arrays.bucketBySequenceLength(buckets)), [1, 0]);
+  for (const key of [failingOn(2), (x: number) => x === 2 ? 0.5 : 0]) {
+    for (const isLater of [false, true]) {
+      const grouped = Dataset.range(4).groupByWindow({
+        key: (x) => isLater ? Promise.resolve(x).then(key) : key(x),
+        windowSize: 1,
+        reduce: (_key, window) => window.batch(2),
+      });
+      assertEquals(await counts(grouped), [1, 0]);
+    }
+  }
+  const [numbers, choices] = [Dataset.range(5), Dataset.from([0, 7, 1])];
+  const chosen = Dataset.chooseFromDatasets([numbers, numbers], choices);
+  assertEquals(await counts(chosen), [1, 0, 0, 0]);
+  const lost = Dataset.chooseFromDatasets(
+    [numbers],
+    Dataset.range(2).map(failingOn(0)).map(() => 0),
+  );
+  assertEquals(await counts(lost), [0, 0, 0, 1, 0]);
+  const weights = Dataset.from([[1, 1], [-1, 0], [1, 0]]);
+  const sampled = Dataset.sampleFromDatasets([numbers, numbers], { weights });
+  assertEquals(await counts(sampled), [1, 0, 0, 0]);
   const within = Dataset.range(1).flatMap((_x, { Dataset }) =>
     Dataset.range(3).map((x) => {
       if (x === 1) throw new Error("no");
