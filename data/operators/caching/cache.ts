@@ -127,8 +127,13 @@ class CacheIterator extends ElementIterator {
     this.#context = context;
     this.#store = store;
     this.#meter = new BufferMeter(context.stats);
-    this.#complete = store.elements;
-    if (this.#complete === undefined) this.#input = context.makeInput();
+    if (store.elements === undefined) this.#input = context.makeInput();
+    else this.#read(store.elements);
+  }
+
+  #read(elements: readonly unknown[]): void {
+    this.#complete = elements;
+    this.#context.stats.holdsOnly(elements);
   }
 
   override next(): Pulled<unknown> {
@@ -221,11 +226,12 @@ class CacheIterator extends ElementIterator {
     if ("position" in saved) {
       this.#input?.dispose();
       this.#input = undefined;
-      this.#complete = saved.elements ?? this.#store.elements!;
+      this.#read(saved.elements ?? this.#store.elements!);
       this.#position = saved.position;
       return;
     }
     this.#complete = undefined;
+    this.#context.stats.holdsOnly([]);
     const { kept, failed, ended, input } = saved;
     this.#failed = failed;
     this.#ended = ended;
@@ -238,10 +244,13 @@ class CacheIterator extends ElementIterator {
     await this.#input.restore(input);
   }
 
+  /** The store of an operator that a function did not make still holds its elements afterwards. */
   protected override release(): void {
     this.#input?.dispose();
     this.#ended = true;
-    if (this.#store.elements !== this.#kept) this.#meter.holds(0);
+    const { stats } = this.#context;
+    const isHeld = this.#store.elements === (this.#complete ?? this.#kept);
+    if (!isHeld || stats.isNested) stats.holdsOnly([]);
   }
 }
 

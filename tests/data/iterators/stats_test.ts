@@ -247,6 +247,23 @@ Deno.test("for file sources waitMs is the time of reads, and selfMs that of deco
   }
 });
 
+Deno.test("a cache in memory holds its elements in every pass, one of a function while it is read", async () => {
+  const cached = Dataset.range(200).map(() => new Float64Array(10)).cache();
+  const held = async (dataset: Dataset<unknown>) => {
+    const { stats } = await drain(dataset);
+    return stats.map(({ bufferedBytes }) => bufferedBytes);
+  };
+  for (const dataset of [cached, cached]) assertEquals(await held(dataset), [16_000, 0, 0]);
+  assertEquals(await held(cached.repeat(3)), [0, 16_000, 0, 0]);
+  const repeated = Dataset.range(3).flatMap((_, { Dataset }) =>
+    Dataset.range(2).map(() => new Float64Array(10)).cache().repeat(2)
+  );
+  assertEquals(await held(repeated), [0, 0]);
+  await using iterator = repeated.iterator();
+  for (let i = 0; i < 7; i++) await iterator.next();
+  assertEquals(iterator.stats()[0]!.bufferedBytes, 160);
+});
+
 Deno.test("errors are counted where they arise, once", async () => {
   const failing = Dataset.range(9).map(failingOn(2, 5));
   const counts = async (dataset: Dataset<unknown>) =>
