@@ -502,7 +502,7 @@ Deno.test("cache in files is written by a zip with a dataset of the same length"
       const { dataset, made } = counted(3);
       const cached = dataset.cache(`${folder}/${isFirst}`);
       const names = Dataset.from("abc");
-      const zipped = isFirst ? cached.zip(names) : names.zip(cached);
+      const zipped: Dataset<unknown> = isFirst ? cached.zip(names) : names.zip(cached);
       for (let epoch = 0; epoch < 2; epoch++) {
         assertEquals((await Array.fromAsync(zipped)).length, 3);
       }
