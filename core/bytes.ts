@@ -1,5 +1,6 @@
 /** Byte arrays, and numbers of a fixed number of bytes. */
 import type { TypedArray } from "./dtype.ts";
+import { LeatError } from "./error.ts";
 
 /** The parts one after the other, in new memory. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
@@ -13,20 +14,28 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 }
 
 /** Up to this many unused bytes of a buffer may be kept alive by a view of it. */
-const BESIDE_BYTES_MAX = 4_096;
+export const BESIDE_BYTES_MAX = 4_096;
 
 /**
- * Returns bytes to keep for long. A view keeps its whole buffer alive, for example a large message,
+ * Returns an array to keep for long. A view keeps its whole buffer alive, for example a large message,
  * so `view` is copied if the rest of its buffer is larger than both `view` and `besideBytesMax`.
  */
-export function ownBytes(view: Uint8Array, besideBytesMax = BESIDE_BYTES_MAX): Uint8Array {
+export function ownBytes<A extends TypedArray>(view: A, besideBytesMax = BESIDE_BYTES_MAX): A {
   const { byteLength, buffer } = view;
   const besideBytes = buffer.byteLength - byteLength;
   return besideBytes > byteLength && besideBytes > besideBytesMax ? copyOfArray(view) : view;
 }
 
-/** The array in memory of its own. Its own `slice` may give a view: that of a `Buffer` of Node.js does. */
+/**
+ * The array in memory of its own. Its own `slice` may give a view: that of a `Buffer` of Node.js does.
+ *
+ * @throws {LeatError} `failed_precondition` if its buffer was transferred.
+ */
 export function copyOfArray<A extends TypedArray>(array: A): A {
+  if (isDetached(array)) {
+    const { name } = array.constructor;
+    throw new LeatError("failed_precondition", `A ${name} cannot be copied, ${DETACHED}`);
+  }
   return Uint8Array.prototype.slice.call(array) as TypedArray as A;
 }
 

@@ -22,7 +22,10 @@ const FREE_MAX = 2;
  */
 const SHARED_BYTES_MAX = 2 ** 30;
 
-/** After this many batches in a row that did not use their memory, no more is allocated. */
+/**
+ * After this many finished batches in a row that did not use their memory, no more is allocated. Not
+ * counted are those that calls were ahead, because all of them miss their rows after one shift.
+ */
 const UNUSED_MAX = 16;
 
 /** The batches whose memory no column has taken yet. */
@@ -53,7 +56,7 @@ export class BatchMemory {
   #sharedBytes = 0;
   readonly #freed = new FinalizationRegistry<number>((bytes) => this.#sharedBytes -= bytes);
   #free: TypedArray[] = [];
-  /** How many batches in a row did not use their memory. */
+  /** How many of the last finished batches did not use their memory. */
   unused = 0;
 
   /** @param isShared Whether other threads can write to the memory. */
@@ -95,6 +98,10 @@ export class BatchRows {
   #batch: Batch | undefined;
   #row = 0;
   #shifts = 0;
+  /** How many batches have begun. */
+  #begun = 0;
+  /** How many of them began after the last one that used its memory. */
+  #ahead = 0;
   /** The arrays of the last finished batch. */
   #finished: TypedArray[] = [];
 
@@ -121,25 +128,29 @@ export class BatchRows {
   endCall(): void {
     const offered = this.#offered;
     this.#offered = undefined;
-    if (offered === undefined || !this.areUnseen || this.#memory.unused >= UNUSED_MAX) return;
+    if (offered === undefined || !this.areUnseen) return;
+    if (this.#memory.unused >= UNUSED_MAX + this.#ahead) return;
     if (this.#batch === undefined || this.#row === 0) {
-      this.#batch = new Batch(this, this.#size, this.#shifts);
-      this.#memory.unused++;
+      this.#batch = new Batch(this, this.#size, this.#shifts, ++this.#begun);
     }
     offered.assign(this.#batch, this.#row);
     this.#row = (this.#row + 1) % this.#size;
   }
 
-  /** Notes that a batch uses `data` as its memory. */
-  used(data: TypedArray): void {
+  /** Notes that a finished batch uses the memory of `batch`. */
+  used(batch: Batch, data: TypedArray): void {
     this.#memory.unused = 0;
+    this.#ahead = this.#begun - batch.number;
     this.#finished.push(data);
   }
 
-  /** The memory of the last finished batch; undefined if its rows were copied. */
+  /** The memory of the last finished batch; undefined if its rows were copied. Called once for each. */
   memory(): ElementMemory | undefined {
     const finished = this.#finished;
-    if (finished.length === 0) return undefined;
+    if (finished.length === 0) {
+      if (this.#begun > 0) this.#memory.unused++;
+      return undefined;
+    }
     this.#finished = [];
     const memory = this.#memory;
     return {
@@ -181,12 +192,15 @@ class Batch {
   readonly rows: BatchRows;
   /** How often rows had been shifted when this batch began. */
   readonly shifts: number;
+  /** How many had begun, with this one. */
+  readonly number: number;
   readonly #size: number;
   data: TypedArray | undefined;
 
-  constructor(rows: BatchRows, size: number, shifts: number) {
+  constructor(rows: BatchRows, size: number, shifts: number, number: number) {
     this.rows = rows;
     this.shifts = shifts;
+    this.number = number;
     this.#size = size;
   }
 
@@ -243,7 +257,7 @@ export class WrittenBatch {
 
   /** The memory, once all rows are in it. */
   finish(): TypedArray {
-    this.#batch.rows.used(this.data);
+    this.#batch.rows.used(this.#batch, this.data);
     return this.data;
   }
 }

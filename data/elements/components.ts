@@ -1,9 +1,11 @@
 /** Components: the parts into which `fromTensors`, `fromTensorSlices` and `unbatch` divide elements. */
+import { BESIDE_BYTES_MAX, ownBytes } from "../../core/bytes.ts";
 import { isTypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
 import {
   copyTree,
+  flattenTree,
   isLeaf,
   isPlainObject,
   type Leaf,
@@ -11,7 +13,7 @@ import {
   TOO_DEEP,
   TREE_DEPTH_MAX,
 } from "../../core/tree.ts";
-import { cutLeaf } from "./rows.ts";
+import { asBatch, cutLeaf, cutRows } from "./rows.ts";
 import { type ElementSpec, leavesOfSpec, TensorSpec } from "./spec.ts";
 
 /**
@@ -112,6 +114,64 @@ function leafRow(leaf: Leaf, index: number): unknown {
   if (leaf.shape.length > 1) return leaf.row(index);
   const value = leaf.data[index];
   return leaf.dtype === "bool" ? value !== 0 : value;
+}
+
+/** Consecutive rows of a batch. */
+interface RowPart {
+  readonly rows: unknown;
+  readonly start: number;
+  readonly stop: number;
+}
+
+/**
+ * Gives the rows of a batch of `count` rows one by one, like `rowAt`. A row alone keeps little of the
+ * batch alive: it is a view of a copy of few rows, if not of a small batch.
+ */
+export class SingleRows {
+  readonly #batch: unknown;
+  readonly #count: number;
+  readonly #rowsPerPart: number;
+  #part: RowPart | undefined;
+
+  constructor(batch: unknown, count: number) {
+    this.#batch = batch;
+    this.#count = count;
+    const bytes = flattenTree(batch).reduce((sum: number, leaf) => sum + viewedBytes(leaf), 0);
+    this.#rowsPerPart = Math.max(1, Math.floor(BESIDE_BYTES_MAX * count / bytes));
+  }
+
+  at(index: number): unknown {
+    if (this.#rowsPerPart >= this.#count) return rowAt(this.#batch, index);
+    let part = this.#part;
+    if (part === undefined || index < part.start || index >= part.stop) {
+      part = this.#part = this.#partFrom(index);
+    }
+    return rowAt(part.rows, index - part.start);
+  }
+
+  #partFrom(start: number): RowPart {
+    const stop = Math.min(this.#count, start + this.#rowsPerPart);
+    const rows = cutRows(asBatch(this.#batch), start, stop);
+    return { rows: mapTree(rows, withOwnMemory), start, stop };
+  }
+}
+
+/** The bytes of a component whose rows are views. */
+function viewedBytes(leaf: unknown): number {
+  if (leaf instanceof RaggedTensor) return bytesOf(leaf.values);
+  return leaf instanceof Tensor && leaf.shape.length > 1 ? bytesOf(leaf) : 0;
+}
+
+function bytesOf({ data }: Tensor): number {
+  return isTypedArray(data) ? data.byteLength : 0;
+}
+
+function withOwnMemory(leaf: Leaf): Leaf {
+  if (leaf instanceof RaggedTensor) {
+    return new RaggedTensor(withOwnMemory(leaf.values) as Tensor, leaf.rowSplits);
+  }
+  if (!(leaf instanceof Tensor) || !isTypedArray(leaf.data)) return leaf;
+  return new Tensor(leaf.dtype, leaf.shape, ownBytes(leaf.data));
 }
 
 /** The length of axis 0, which must be the same in every component. */

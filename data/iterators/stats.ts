@@ -321,6 +321,11 @@ export class OperatorMeter {
     this.#opener?.holds(bytes);
   }
 
+  /** Notes that these elements are held, and nothing else. */
+  holdsOnly(elements: readonly unknown[]): void {
+    this.holds(estimateSize(elements) - this.#bufferedBytes);
+  }
+
   get #threads(): ThreadStats {
     const figures = { calls: this.#threadCalls, workMs: this.#threadMs };
     return this.#obstacle === undefined ? figures : { ...figures, obstacle: this.#obstacle };
@@ -402,6 +407,20 @@ export class BufferMeter {
 const LARGEST_KEPT = 0.985;
 const BUFFER_SAMPLES_FIRST = 4;
 const BUFFER_SAMPLE_EVERY = 64;
+
+const SIZE_SAMPLES = 64;
+
+/** Estimates the bytes of many elements from some of them. */
+function estimateSize(elements: readonly unknown[]): number {
+  const step = Math.ceil(elements.length / SIZE_SAMPLES);
+  let sampled = 0;
+  let bytes = 0;
+  for (let i = 0; i < elements.length; i += step) {
+    sampled++;
+    bytes += sizeOf(elements[i]);
+  }
+  return sampled === 0 ? 0 : Math.round(bytes / sampled * elements.length);
+}
 
 /** `byteSize()` of an element; 0 for values that have no size, such as datasets. */
 export function sizeOf(element: unknown): number {

@@ -3,7 +3,7 @@ import { LeatError } from "../../core/error.ts";
 import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, NO_BLOCK } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { type Attributes, type Changeable, type DatasetNode, registerNode } from "../node.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { ElementsOfInputNode } from "./unary.ts";
 
@@ -24,6 +24,10 @@ export class AssertCardinalityNode extends ElementsOfInputNode {
 
   override get cardinality(): number {
     return this.expected;
+  }
+
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 
   override splitMultiple(multiple: number): number {

@@ -4,7 +4,7 @@ import { restoreError } from "../elements/answer.ts";
 import { checkBoolean, checkInteger, invalidArgument, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Token } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { type Attributes, type Changeable, type DatasetNode, registerNode } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { AGAIN } from "../iterators/stepping.ts";
 import { ElementsOfInputNode, SteppingIterator } from "./unary.ts";
@@ -61,6 +61,10 @@ export class IgnoreErrorsNode extends ElementsOfInputNode {
   override get attributes(): Attributes {
     const { logWarning, maxErrors, maxFraction } = this;
     return { logWarning, maxErrors, maxFraction };
+  }
+
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 
   override makeIterator(context: IteratorContext): IgnoreErrorsIterator {

@@ -4,7 +4,7 @@ import { isPlainObject } from "../../core/tree.ts";
 import { checkArray, invalidArgument, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { END, type Token } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { type Attributes, type Changeable, type DatasetNode, registerNode } from "../node.ts";
 import { type ElementSpec, isRecordSpec } from "../elements/spec.ts";
 import type { NoOp } from "../optimizer/no_op.ts";
 import { sameBelow } from "../optimizer/rules/dead_transformation_elimination.ts";
@@ -37,6 +37,10 @@ export class SelectNode extends OneToOneNode {
 
   override tokenAt(index: number): Token | undefined {
     return this.input.tokenAt(index);
+  }
+
+  override changeableInput(own: Changeable): Changeable {
+    return own;
   }
 
   override fieldsOfInput(): readonly string[] {

@@ -175,7 +175,7 @@ class Buckets implements Grouping {
     const { dropRemainder, noPadding, paddedShapes, paddingValues } = this.#options;
     const size = elements.length;
     if (dropRemainder && size < this.sizeOf(bucket)) return undefined;
-    const window = new FromNode(elements, this.#spec);
+    const window = new FromNode(elements, this.#spec, true); // computing it costs more than the batch
     return noPadding ? new BatchNode(window, size) : new PaddedBatchNode(window, size, {
       paddedShapes: this.#options.padToBucketBoundary
         ? boundaryShapes(elements[0], this.#spec, paddedShapes, this.#boundary(bucket) - 1)

@@ -1,6 +1,6 @@
 /** `unbatch`: the rows of every element, one by one. */
 import { flattenTree, treePaths } from "../../../core/tree.ts";
-import { commonRows, rowAt, rowSpec } from "../../elements/components.ts";
+import { commonRows, rowSpec, SingleRows } from "../../elements/components.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END } from "../../iterator.ts";
@@ -57,18 +57,21 @@ const NOTHING: HeldElements = { elements: [], tokens: [] };
 class UnbatchIterator extends ElementwiseIterator {
   /** The batch whose rows are being given. */
   #batch = NOTHING;
+  /** Its rows; made from the batch on demand. */
+  #single: SingleRows | undefined;
   #row = 0;
   #rows = 0;
 
   override step(): unknown {
-    return this.#row < this.#rows
-      ? this.stats.gave(rowAt(this.#batch.elements[0], this.#row++))
-      : super.step();
+    if (this.#row >= this.#rows) return super.step();
+    this.#single ??= new SingleRows(this.#batch.elements[0], this.#rows);
+    return this.stats.gave(this.#single.at(this.#row++));
   }
 
   protected override accept(batch: unknown): unknown {
     if (batch === END) return END;
     this.#rows = this.#row = 0;
+    this.#single = undefined;
     const rows = commonRows("unbatch", flattenTree(batch), treePaths(batch));
     this.#batch = heldFrom(this.input, batch);
     this.#rows = rows;
@@ -93,6 +96,7 @@ class UnbatchIterator extends ElementwiseIterator {
   protected override release(): void {
     super.release();
     this.#batch = NOTHING;
+    this.#single = undefined;
     this.#rows = this.#row;
   }
 }

@@ -127,8 +127,13 @@ class CacheIterator extends ElementIterator {
     this.#context = context;
     this.#store = store;
     this.#meter = new BufferMeter(context.stats);
-    this.#complete = store.elements;
-    if (this.#complete === undefined) this.#input = context.makeInput();
+    if (store.elements === undefined) this.#input = context.makeInput();
+    else this.#read(store.elements);
+  }
+
+  #read(elements: readonly unknown[]): void {
+    this.#complete = elements;
+    this.#context.stats.holdsOnly(elements);
   }
 
   override next(): Pulled<unknown> {
@@ -142,15 +147,25 @@ class CacheIterator extends ElementIterator {
     const first = this.#position;
     const length = Math.min(count, elements.length - first);
     if (length <= 0) return NO_BLOCK;
-    for (let i = 0; i < length; i++) into[i] = this.#context.given(elements[first + i]);
-    this.#position = first + length;
-    this.#context.stats.gaveBlock(into, length);
-    return length;
+    let given = 0;
+    try {
+      for (; given < length; given++) into[given] = this.#context.given(elements[first + given]);
+    } catch {
+      if (given === 0) return NO_BLOCK; // `next()` reports it
+    }
+    this.#position = first + given;
+    this.#context.stats.gaveBlock(into, given);
+    return given;
   }
 
   #give(elements: readonly unknown[]): unknown {
     if (this.#position >= elements.length || this.disposed) return END;
-    return this.#context.stats.gave(this.#context.given(elements[this.#position++]));
+    const { stats } = this.#context;
+    try {
+      return stats.gave(this.#context.given(elements[this.#position++]));
+    } catch (error) {
+      throw stats.failed(error);
+    }
   }
 
   #fill(input: ElementIterator): Pulled<unknown> {
@@ -211,11 +226,12 @@ class CacheIterator extends ElementIterator {
     if ("position" in saved) {
       this.#input?.dispose();
       this.#input = undefined;
-      this.#complete = saved.elements ?? this.#store.elements!;
+      this.#read(saved.elements ?? this.#store.elements!);
       this.#position = saved.position;
       return;
     }
     this.#complete = undefined;
+    this.#context.stats.holdsOnly([]);
     const { kept, failed, ended, input } = saved;
     this.#failed = failed;
     this.#ended = ended;
@@ -228,10 +244,13 @@ class CacheIterator extends ElementIterator {
     await this.#input.restore(input);
   }
 
+  /** The store of an operator that a function did not make still holds its elements afterwards. */
   protected override release(): void {
     this.#input?.dispose();
     this.#ended = true;
-    if (this.#store.elements !== this.#kept) this.#meter.holds(0);
+    const { stats } = this.#context;
+    const isHeld = this.#store.elements === (this.#complete ?? this.#kept);
+    if (!isHeld || stats.isNested) stats.holdsOnly([]);
   }
 }
 

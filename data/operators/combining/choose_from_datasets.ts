@@ -2,9 +2,16 @@
 import { checkBoolean, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
-import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import {
+  type Attributes,
+  type Changeable,
+  DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
 import { commonSpec, type ElementSpec, specText, TensorSpec } from "../../elements/spec.ts";
 import type { Replicated } from "../../sharding/splits.ts";
+import type { OperatorMeter } from "../../iterators/stats.ts";
 import { DirectedIterator, type Selector } from "./directed.ts";
 
 const KIND = "chooseFromDatasets";
@@ -49,6 +56,10 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
     return isEndless ? Infinity : UNKNOWN_CARDINALITY;
   }
 
+  override changeableInput(own: Changeable): Changeable {
+    return own;
+  }
+
   /** Each task that reads splits reads all choices itself, from the first on. */
   get replicatedInput(): number {
     return this.inputs.length - 1;
@@ -61,7 +72,7 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
       context,
       count,
       this.stopOnEmptyDataset,
-      () => choicesOf(choices, count),
+      () => choicesOf(choices, count, context.stats),
     );
   }
 }
@@ -82,13 +93,13 @@ function checkChoiceSpec(spec: ElementSpec): void {
 const CHOICES = "plain numbers or bigints, each the index of a dataset; convert it by map()";
 
 /** Chooses as the dataset `choices` says. */
-function choicesOf(choices: ElementIterator, count: number): Selector {
+function choicesOf(choices: ElementIterator, count: number, stats: OperatorMeter): Selector {
   const check = (choice: unknown) => {
     if (choice === END) return END;
     const index = typeof choice === "bigint" ? Number(choice) : choice;
     if (Number.isInteger(index) && index as number >= 0 && index as number < count) return index;
     const wanted = `an integer from 0 to ${count - 1}`;
-    throw invalidArgument(KIND, "a choice", `${wanted} (${CHOICES})`, choice);
+    throw stats.failed(invalidArgument(KIND, "a choice", `${wanted} (${CHOICES})`, choice));
   };
   return {
     select: () => {

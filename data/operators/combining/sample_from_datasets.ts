@@ -5,10 +5,17 @@ import { Tensor } from "../../../core/tensor.ts";
 import { checkBoolean, checkSeed, invalidArgument, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
-import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import {
+  type Attributes,
+  type Changeable,
+  DatasetNode,
+  registerNode,
+  UNKNOWN_CARDINALITY,
+} from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
 import { commonSpec, type ElementSpec } from "../../elements/spec.ts";
 import type { Replicated } from "../../sharding/splits.ts";
+import type { OperatorMeter } from "../../iterators/stats.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 import { DirectedIterator, type Selector } from "./directed.ts";
@@ -99,6 +106,10 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
     return all.reduce((sum, count) => sum + count, 0);
   }
 
+  override changeableInput(own: Changeable): Changeable {
+    return own;
+  }
+
   /** Each task that reads splits gets all weights, from the first on. */
   get replicatedInput(): number | undefined {
     return this.weights === undefined ? this.count : undefined;
@@ -120,7 +131,7 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
         const sampler = new Sampler(draws, isOpen);
         return varying === undefined
           ? fixedWeights(sampler, weights!)
-          : varyingWeights(sampler, varying, count);
+          : varyingWeights(sampler, varying, count, context.stats);
       },
     );
   }
@@ -188,11 +199,21 @@ function fixedWeights(sampler: Sampler, weights: readonly number[]): Selector {
 }
 
 /** Takes the weights of each draw from a dataset, and ends when that ends. */
-function varyingWeights(sampler: Sampler, input: ElementIterator, count: number): Selector {
-  const draw = (weights: unknown) => {
-    if (weights === END) return END;
-    return sampler.draw(checkWeights("weights of a draw", weights, count)) ?? AGAIN;
+function varyingWeights(
+  sampler: Sampler,
+  input: ElementIterator,
+  count: number,
+  stats: OperatorMeter,
+): Selector {
+  const checked = (weights: unknown) => {
+    try {
+      return checkWeights("weights of a draw", weights, count);
+    } catch (error) {
+      throw stats.failed(error);
+    }
   };
+  const draw = (weights: unknown) =>
+    weights === END ? END : sampler.draw(checked(weights)) ?? AGAIN;
   return {
     select: () => {
       const weights = input.next();

@@ -150,16 +150,20 @@ class ZipIterator extends ElementIterator {
     this.#keys = keys;
   }
 
-  /** Reads all inputs even if an element of one failed, so that they stay aligned. */
+  /**
+   * Reads all inputs even if an element of one failed, so that they stay aligned, or if one has ended:
+   * a cache is complete only once its end was read.
+   */
   override next(): Pulled<unknown> {
     if (this.#ended) return END;
     const parts: unknown[] = [];
     let waits = false;
+    let isEnd = false;
     let failures: Failure[] | undefined;
     for (let i = 0; i < this.#inputs.length; i++) {
       try {
         const part = this.#pull(i);
-        if (part === END) return this.#end(parts);
+        isEnd ||= part === END;
         waits ||= part instanceof Promise;
         parts[i] = part;
       } catch (error) {
@@ -168,6 +172,7 @@ class ZipIterator extends ElementIterator {
       }
     }
     if (waits) return this.#context.waitFor(this.#later(parts, failures ?? []));
+    if (isEnd) return this.#end();
     if (failures !== undefined) throw this.#refuse(parts, failures);
     return this.#give(parts);
   }
@@ -180,18 +185,20 @@ class ZipIterator extends ElementIterator {
   }
 
   async #later(parts: unknown[], failures: Failure[]): Promise<unknown> {
-    ignoreRejections(parts);
+    for (const part of parts) if (part instanceof Promise) part.catch(() => {});
     const arrived: unknown[] = [];
+    let isEnd = false;
     for (let i = 0; i < parts.length; i++) {
       try {
         const element = await parts[i];
-        if (element === END) return this.#end(parts);
+        isEnd ||= element === END;
         arrived.push(element);
       } catch (error) {
         failures[i] = { error };
         arrived.push(undefined);
       }
     }
+    if (isEnd) return this.#end();
     if (failures.length > 0) throw this.#refuse(arrived, failures);
     return this.disposed ? END : this.#give(arrived);
   }
@@ -216,10 +223,9 @@ class ZipIterator extends ElementIterator {
     return this.#context.stats.gave(assemble(this.#keys, parts));
   }
 
-  /** The shortest input ends the stream; pending elements of the others are dropped. */
-  #end(parts: readonly unknown[]): typeof END {
+  /** The shortest input ends the stream; what the others gave or failed with is dropped. */
+  #end(): typeof END {
     this.#ended = true;
-    ignoreRejections(parts);
     for (const input of this.#inputs) input.dispose();
     return END;
   }
@@ -278,10 +284,6 @@ class ZipIterator extends ElementIterator {
 /** The error of the first input that failed, in the order of inputs. */
 function firstOf(failures: readonly Failure[]): unknown {
   return failures.find((failure) => failure !== undefined)!.error;
-}
-
-function ignoreRejections(parts: readonly unknown[]): void {
-  for (const part of parts) if (part instanceof Promise) part.catch(() => {});
 }
 
 /** Whether the elements are random numbers, or each is computed from one. */

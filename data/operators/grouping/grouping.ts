@@ -93,11 +93,21 @@ export class GroupingIterator extends SteppingIterator {
         ? this.arrival(element).then((element) => this.#inner(element))
         : this.#inner(element);
     }
-    if (this.#inputEnded) return this.#flush();
+    if (this.#inputEnded) return this.#take(END);
     const element = this.input.next();
     return element instanceof Promise
-      ? this.arrival(element).then((element) => this.#outer(element))
-      : this.#outer(element);
+      ? this.arrival(element).then((element) => this.#take(element))
+      : this.#take(element);
+  }
+
+  #take(element: unknown): unknown {
+    try {
+      const answer = this.#outer(element);
+      if (answer instanceof Promise) answer.catch((error) => this.stats.failed(error));
+      return answer;
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
   }
 
   #inner(element: unknown): unknown {
@@ -113,7 +123,7 @@ export class GroupingIterator extends SteppingIterator {
     if (this.disposed) return END;
     if (element === END) {
       this.#inputEnded = true;
-      return AGAIN;
+      return this.#flush();
     }
     const key = this.#grouping.keyOf(element);
     return key instanceof Promise

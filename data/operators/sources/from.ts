@@ -13,11 +13,15 @@ export class FromNode extends IndexedNode {
   readonly #given: ElementSpec;
   #spec: { known: ElementSpec } | undefined;
 
-  /** `spec`: the spec of the elements, if another dataset gave them. Default: computed on demand. */
-  constructor(elements: unknown, spec?: ElementSpec) {
+  /**
+   * @param spec The spec of the elements, if another dataset gave them.
+   * @param isFinal Whether `spec` is the spec even if it is unknown. Default: an unknown spec is
+   *     computed on demand, from all elements.
+   */
+  constructor(elements: unknown, spec?: ElementSpec, isFinal = spec !== undefined) {
     super("from");
     this.#given = checkSpec("from", spec);
-    if (spec !== undefined) this.#spec = { known: spec };
+    if (isFinal) this.#spec = { known: spec };
     if (!isIterable(elements)) {
       throw new LeatError(
         "invalid_argument",

@@ -105,13 +105,26 @@ export abstract class IndexedIterator extends ElementIterator {
 
 /** Gives blocks of elements that are computed at once. */
 export abstract class BlockIterator extends IndexedIterator {
+  override next(): Pulled<unknown> {
+    try {
+      return super.next();
+    } catch (error) {
+      throw this.stats.failed(error);
+    }
+  }
+
   override nextBlock(into: unknown[], count: number): number {
     const first = this.position;
     const length = Math.min(count, this.stop - first);
     if (length <= 0) return NO_BLOCK;
-    for (let i = 0; i < length; i++) into[i] = this.at(first + i);
-    this.position = first + length;
-    this.stats.gaveBlock(into, length);
-    return length;
+    let given = 0;
+    try {
+      for (; given < length; given++) into[given] = this.at(first + given);
+    } catch {
+      if (given === 0) return NO_BLOCK; // `next()` reports it
+    }
+    this.position = first + given;
+    this.stats.gaveBlock(into, given);
+    return given;
   }
 }

@@ -13,14 +13,14 @@ function unseenRows(): BatchRows {
 
 /** A function that returns what it was offered, as `map` calls it. */
 class Calls {
-  readonly #rows = unseenRows();
+  readonly rows = unseenRows();
   #count = 0;
 
   /** What the next call makes: its number, twice. */
   one(): Tensor<"float32"> {
     const place = new RowPlace();
-    this.#rows.offer(place);
-    this.#rows.endCall();
+    this.rows.offer(place);
+    this.rows.endCall();
     const values = place.memory("float32", 2) ?? new Float32Array(2);
     return new Tensor("float32", [2], values.fill(this.#count++));
   }
@@ -68,6 +68,34 @@ Deno.test("a batch without one of its rows is copied, and later ones are written
     }
     assert(shared.slice(-3).every(Boolean), `lost ${lost}: ${shared}`);
   }
+});
+
+Deno.test("calls further ahead than 16 batches still write to batches, also after one has failed", () => {
+  for (const failed of [-1, 100]) {
+    const calls = new Calls();
+    const ahead: Tensor<"float32">[] = [];
+    const shared: boolean[] = [];
+    for (let batches = 0; batches < 120; batches++) {
+      while (ahead.length < 40 * SIZE) ahead.push(calls.one());
+      const elements = ahead.splice(0, SIZE);
+      const at = elements.findIndex(({ data }) => data[0] === failed);
+      if (at >= 0) elements.push(...ahead.splice(0, elements.splice(at, 1).length));
+      shared.push(isShared(batchOf(elements), elements));
+      assertEquals(calls.rows.memory() !== undefined, shared.at(-1));
+    }
+    assert(shared.slice(0, 33).every(Boolean), `failed ${failed}: ${shared}`);
+    assert(shared.slice(-46).every(Boolean), `failed ${failed}: ${shared}`);
+  }
+});
+
+Deno.test("no more memory is allocated once many finished batches in a row did not use theirs", () => {
+  const calls = new Calls();
+  for (let batches = 0; batches < 30; batches++) {
+    batchOf(take(calls, SIZE).reverse());
+    calls.rows.memory();
+  }
+  const elements = take(calls, 2 * SIZE);
+  assertEquals(new Set(elements.map(({ data }) => data.buffer)).size, 2 * SIZE);
 });
 
 Deno.test("rows in another order keep their values", () => {

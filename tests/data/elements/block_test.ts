@@ -69,6 +69,24 @@ for (const [name, dataset] of Object.entries(PIPELINES)) {
   });
 }
 
+Deno.test("a block ends before an element whose memory was transferred, which fails once", async () => {
+  for (const isCached of [false, true]) {
+    const kept = Array.from({ length: 100 }, (_, i) => Float32Array.of(i));
+    const source = Dataset.from(kept);
+    const dataset = isCached ? source.cache() : source;
+    await Array.fromAsync(dataset);
+    structuredClone(kept[70], { transfer: [kept[70]!.buffer] });
+    const singly = await byBlocks(dataset, 0);
+    assertEquals(singly.indexOf("error failed_precondition"), 70);
+    for (const count of [1, 70, 71, 500]) assertEquals(await byBlocks(dataset, count), singly);
+    const others = dataset.map(([x]) => x!).ignoreErrors().batch(64);
+    await using iterator = others.iterator();
+    const read = (await Array.fromAsync(iterator)).flatMap(({ data }) => [...data as Float64Array]);
+    assertEquals(read, (await collect(Dataset.range(100))).toSpliced(70, 1));
+    assertEquals(iterator.stats()[3]!.errors, 1);
+  }
+});
+
 Deno.test("a batch reads and calls no further than its own elements", async () => {
   const called: number[] = [];
   const iterator = Dataset.range(5000).map((x) => (called.push(x), x)).filter((x) => x % 3 === 0)

@@ -1,7 +1,8 @@
-/** What an example shows about elements. */
+/** What an example shows about elements, and the rows of batches. */
 
-import { Dataset, RaggedTensor, specOf, tensor, TensorSpec } from "../../../mod.ts";
-import { assertEquals } from "../../assert.ts";
+import { rowAt, SingleRows } from "../../../data/elements/components.ts";
+import { Dataset, RaggedTensor, specOf, Tensor, tensor, TensorSpec } from "../../../mod.ts";
+import { assert, assertEquals, assertStrictEquals } from "../../assert.ts";
 
 Deno.test("specOf describes the components of an element", () => {
   const scalar = (dtype: TensorSpec["dtype"]) => new TensorSpec(dtype, []);
@@ -27,4 +28,36 @@ Deno.test("map declares its result by example", () => {
     spec: specOf({ x: new Float32Array(2) }),
   });
   assertEquals(dataset.batch(2).elementSpec, { x: new TensorSpec("float32", [null, 2]) });
+});
+
+Deno.test("SingleRows gives the rows of a batch, which keep at most 4 KiB besides their own alive", () => {
+  const count = 100;
+  const numbers = (size: number) => Float32Array.from({ length: count * size }, (_, i) => i % 251);
+  const splits = BigInt64Array.from({ length: count + 1 }, (_, i) => BigInt(i * 300));
+  const batch = {
+    plain: numbers(1),
+    flags: new Tensor("bool", [count], new Uint8Array(count).fill(1, 50)),
+    names: new Tensor("string", [count], Array.from({ length: count }, (_, i) => `${i}`)),
+    small: new Tensor("float32", [count, 2], numbers(2)),
+    large: new Tensor("float32", [count, 20, 100], numbers(2000)),
+    ragged: new RaggedTensor(new Tensor("float32", [count * 300], numbers(300)), splits),
+    none: null,
+  };
+  const rows = new SingleRows(batch, count);
+  for (let index = 0; index < count; index++) {
+    const row = rows.at(index) as Record<string, unknown>;
+    assertEquals(row, rowAt(batch, index) as Record<string, unknown>);
+    for (const name of ["small", "large", "ragged"]) {
+      const { buffer, byteLength } = (row[name] as Tensor<"float32">).data;
+      assert(buffer.byteLength <= byteLength + 4096, `row ${index} of ${name}`);
+    }
+  }
+});
+
+Deno.test("SingleRows copies no batch of one row, and no small batch", () => {
+  for (const shape of [[1, 9000], [9, 100]]) {
+    const data = new Float32Array(shape[0]! * shape[1]!);
+    const row = new SingleRows(new Tensor("float32", shape, data), shape[0]!).at(0);
+    assertStrictEquals((row as Tensor<"float32">).data.buffer, data.buffer);
+  }
 });

@@ -247,6 +247,23 @@ Deno.test("for file sources waitMs is the time of reads, and selfMs that of deco
   }
 });
 
+Deno.test("a cache in memory holds its elements in every pass, one of a function while it is read", async () => {
+  const cached = Dataset.range(200).map(() => new Float64Array(10)).cache();
+  const held = async (dataset: Dataset<unknown>) => {
+    const { stats } = await drain(dataset);
+    return stats.map(({ bufferedBytes }) => bufferedBytes);
+  };
+  for (const dataset of [cached, cached]) assertEquals(await held(dataset), [16_000, 0, 0]);
+  assertEquals(await held(cached.repeat(3)), [0, 16_000, 0, 0]);
+  const repeated = Dataset.range(3).flatMap((_, { Dataset }) =>
+    Dataset.range(2).map(() => new Float64Array(10)).cache().repeat(2)
+  );
+  assertEquals(await held(repeated), [0, 0]);
+  await using iterator = repeated.iterator();
+  for (let i = 0; i < 7; i++) await iterator.next();
+  assertEquals(iterator.stats()[0]!.bufferedBytes, 160);
+});
+
 Deno.test("errors are counted where they arise, once", async () => {
   const failing = Dataset.range(9).map(failingOn(2, 5));
   const counts = async (dataset: Dataset<unknown>) =>
@@ -257,6 +274,33 @@ Deno.test("errors are counted where they arise, once", async () => {
   assertEquals(await counts(Dataset.from([new Int8Array(1), 2]).unbatch()), [1, 0]);
   assertEquals(await counts(Dataset.from([{}, 1]).unique()), [1, 0]);
   assertEquals(await counts(Dataset.textLines(["/nowhere/1", "/nowhere/2"]).batch(2)), [0, 2, 0]);
+  const buckets = {
+    ...{ length: (x: Int8Array) => x.length, boundaries: [2], batchSizes: [1, 1] },
+    padToBucketBoundary: true,
+  };
+  const arrays = Dataset.from([new Int8Array(1), new Int8Array(2), new Int8Array(1)]);
+  assertEquals(await counts(arrays.bucketBySequenceLength(buckets)), [1, 0]);
+  for (const key of [failingOn(2), (x: number) => x === 2 ? 0.5 : 0]) {
+    for (const isLater of [false, true]) {
+      const grouped = Dataset.range(4).groupByWindow({
+        key: (x) => isLater ? Promise.resolve(x).then(key) : key(x),
+        windowSize: 1,
+        reduce: (_key, window) => window.batch(2),
+      });
+      assertEquals(await counts(grouped), [1, 0]);
+    }
+  }
+  const [numbers, choices] = [Dataset.range(5), Dataset.from([0, 7, 1])];
+  const chosen = Dataset.chooseFromDatasets([numbers, numbers], choices);
+  assertEquals(await counts(chosen), [1, 0, 0, 0]);
+  const lost = Dataset.chooseFromDatasets(
+    [numbers],
+    Dataset.range(2).map(failingOn(0)).map(() => 0),
+  );
+  assertEquals(await counts(lost), [0, 0, 0, 1, 0]);
+  const weights = Dataset.from([[1, 1], [-1, 0], [1, 0]]);
+  const sampled = Dataset.sampleFromDatasets([numbers, numbers], { weights });
+  assertEquals(await counts(sampled), [1, 0, 0, 0]);
   const within = Dataset.range(1).flatMap((_x, { Dataset }) =>
     Dataset.range(3).map((x) => {
       if (x === 1) throw new Error("no");

@@ -273,6 +273,33 @@ Deno.test("zip accepts nested arrays and objects of datasets, such as windows", 
   }
 });
 
+Deno.test("zip reads the end of every input, so caches of equal length are complete", async () => {
+  for (const later of [false, true]) {
+    let calls = 0;
+    const cached = () => {
+      return Dataset.range(3).map((x) => (calls++, later ? Promise.resolve(x) : x)).cache();
+    };
+    const dataset = Dataset.zip([cached(), Dataset.from("abc"), cached()]);
+    for (let epoch = 0; epoch < 3; epoch++) assertEquals((await collect(dataset)).length, 3);
+    assertEquals(calls, 6);
+  }
+});
+
+Deno.test("zip pulls longer inputs once at its end, and drops their failures", async () => {
+  for (const [first, second] of [[true, false], [false, true]]) {
+    const pulled = [0, 0];
+    const long = (index: number, later = false) =>
+      Dataset.range(9).map((x) => {
+        pulled[index]!++;
+        if (x === 2) throw new Error("too late");
+        return later ? Promise.resolve(x) : x;
+      });
+    const dataset = Dataset.zip([long(0, first), Dataset.from("ab"), long(1, second)]);
+    assertEquals(await collect(dataset), [[0, "a", 0], [1, "b", 1]]);
+    assertEquals(pulled, [3, 3]);
+  }
+});
+
 Deno.test("zip advances all inputs past an element that fails in one", async () => {
   const dataset = Dataset.zip([Dataset.range(3).map(failingOn(1)), Dataset.range(3)]);
   assertEquals(await collectWithErrors(dataset), [[0, 0], "error data_loss", [2, 2]]);

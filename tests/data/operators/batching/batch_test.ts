@@ -1,6 +1,7 @@
 /** batch, paddedBatch, unbatch, bucketBySequenceLength: what they stack, pad and refuse. */
 
 import {
+  assert,
   assertEquals,
   assertInstanceOf,
   assertRejects,
@@ -388,6 +389,26 @@ Deno.test("bucketBySequenceLength with noPadding drops elements that do not stac
     noPadding: true,
   });
   assertEquals(await collectWithErrors(dataset), ["error invalid_argument", [[1], [1]]]);
+});
+
+Deno.test("bucketBySequenceLength reads elements without a spec no more often than paddedBatch", async () => {
+  const readsOf = async (stack: (rows: Dataset<{ x: Int32Array }>) => Dataset<unknown>) => {
+    let reads = 0;
+    const rows = Dataset.range(400).map(() => ({
+      get x() {
+        reads++;
+        return new Int32Array(2);
+      },
+    }));
+    await Array.fromAsync(stack(rows));
+    return reads;
+  };
+  const padded = await readsOf((rows) => rows.paddedBatch(100));
+  const options = { length: () => 2, boundaries: [3], batchSizes: [100, 100] };
+  for (const noPadding of [false, true]) {
+    const reads = await readsOf((rows) => rows.bucketBySequenceLength({ ...options, noPadding }));
+    assert(reads < padded + 50, `${reads}, not about ${padded}`); // samples for figures vary
+  }
 });
 
 Deno.test("bucketBySequenceLength checks boundaries and batch sizes", () => {

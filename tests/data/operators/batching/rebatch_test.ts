@@ -180,6 +180,14 @@ Deno.test("raggedBatch continues from every checkpoint with the rows it held", a
   await assertCheckpointLaw(() => growing(6).raggedBatch(4).unbatch());
 });
 
+Deno.test("unbatch gives rows that do not keep their batch alive", async () => {
+  const rows = Dataset.range(64).map((x) => new Float32Array(512).fill(x)).batch(64).unbatch();
+  const read = await Array.fromAsync(rows as Dataset<Tensor<"float32">>);
+  assertEquals(read.map(({ data }) => data[511]), Array.from({ length: 64 }, (_, x) => x));
+  const bytes = read.map(({ data }) => data.buffer.byteLength);
+  assertEquals(new Set(bytes), new Set([4096]));
+});
+
 Deno.test("unbatch and rebatch refuse scalars, also byte strings, by the spec of their input", () => {
   const bytes = Dataset.from(["ab"]).map((text) => ({ text: new TextEncoder().encode(text) }), {
     spec: { text: new TensorSpec("bytes", []) },

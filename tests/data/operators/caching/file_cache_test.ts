@@ -495,3 +495,18 @@ Deno.test("cache in files is read by other processes", async () => {
     assertEquals(new TextDecoder().decode(stdout), "0,1\n2,3\n4,5\n");
   });
 });
+
+Deno.test("cache in files is written by a zip with a dataset of the same length", async () => {
+  await inFolder(async (folder) => {
+    for (const isFirst of [true, false]) {
+      const { dataset, made } = counted(3);
+      const cached = dataset.cache(`${folder}/${isFirst}`);
+      const names = Dataset.from("abc");
+      const zipped: Dataset<unknown> = isFirst ? cached.zip(names) : names.zip(cached);
+      for (let epoch = 0; epoch < 2; epoch++) {
+        assertEquals((await Array.fromAsync(zipped)).length, 3);
+      }
+      assertEquals(made(), 3);
+    }
+  });
+});
