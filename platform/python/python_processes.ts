@@ -13,7 +13,8 @@ import type { PythonLimits, PythonProcess } from "./python_process.ts";
 
 /**
  * Limit of the processes per core, of which one runs: so two folders never end each other's processes
- * only because their calls alternate.
+ * only because their calls alternate. If more folders are in use than fit, a call may wait until a
+ * process starts, because that of its folder was ended for another.
  */
 const PROCESSES_PER_CORE = 2;
 
@@ -24,6 +25,8 @@ type PythonCaller = Pick<PythonProcess, "call" | "isAlive" | "kill">;
 interface Client {
   readonly owner: string;
   readonly queue: Fifo<Job>;
+  /** How many calls wait, for each folder whose functions it has called. */
+  readonly waiting: Map<string, number>;
   /** The processes that run its calls now. */
   readonly processes: Set<PythonCaller>;
   isClosed: boolean;
@@ -45,7 +48,7 @@ export class PythonProcesses {
   /** The one that was used last is at the end. */
   #idle: IdleProcess[] = [];
   #busy = 0;
-  /** Open clients that have called a function. When the last one closes, the processes end. */
+  /** Open clients that have called a function. */
   readonly #clients = new Set<Client>();
   /**
    * The clients of each identity with waiting calls. The first is served next and then moves to the end
@@ -67,7 +70,13 @@ export class PythonProcesses {
    * @param owner The identity whose pipeline it is. Default: that of this program.
    */
   open(owner = ""): PythonPool {
-    const client: Client = { owner, queue: new Fifo(), processes: new Set(), isClosed: false };
+    const client: Client = {
+      owner,
+      queue: new Fifo(),
+      waiting: new Map(),
+      processes: new Set(),
+      isClosed: false,
+    };
     return {
       run: (batch) => this.#enqueue(client, batch),
       close: () => this.#close(client),
@@ -80,6 +89,7 @@ export class PythonProcesses {
     else {
       this.#clients.add(client);
       client.queue.push({ batch, resolve, reject });
+      countWaiting(client, batch, 1);
       this.#turns.queueOf(client.owner).add(client);
       this.#dispatch();
     }
@@ -93,6 +103,7 @@ export class PythonProcesses {
       const client = turn.queue.values().next().value!;
       turn.queue.delete(client);
       const job = client.queue.shift()!;
+      countWaiting(client, job.batch, -1);
       if (client.queue.length > 0) turn.queue.add(client);
       this.#run(client, job);
     }
@@ -116,7 +127,7 @@ export class PythonProcesses {
       client.processes.delete(process);
       if (process.isAlive) this.#idle.push({ folder, process });
     }
-    if (this.#clients.size === 0) this.#endIdle();
+    if (client.isClosed) this.#endUnused();
     this.#dispatch();
   }
 
@@ -127,13 +138,16 @@ export class PythonProcesses {
     return last < 0 ? undefined : this.#idle.splice(last, 1)[0]!.process;
   }
 
-  /** Starts a process. At the limit ends an idle one, of the folder that has the most. */
+  /**
+   * Starts a process. At the limit ends the idle one that was used least recently; one of a folder with
+   * a waiting call only if there are no others.
+   */
   #startAnother(): Promise<PythonCaller> {
     if (this.#busy + this.#idle.length > PROCESSES_PER_CORE * navigator.hardwareConcurrency) {
-      const folders = [...Map.groupBy(this.#idle, ({ folder }) => folder).values()];
-      const most = folders.toSorted((a, b) => b.length - a.length)[0]!;
-      this.#idle = this.#idle.filter((idle) => idle !== most[0]);
-      most[0]!.process.kill();
+      const unwaited = this.#idle.findIndex(({ folder }) =>
+        !this.#clients.values().some(({ waiting }) => (waiting.get(folder) ?? 0) > 0)
+      );
+      this.#idle.splice(Math.max(unwaited, 0), 1)[0]!.process.kill();
     }
     return this.#start();
   }
@@ -147,13 +161,22 @@ export class PythonProcesses {
       job.reject(closed());
     }
     for (const process of client.processes) process.kill();
-    if (this.#clients.size === 0) this.#endIdle();
+    this.#endUnused();
   }
 
-  #endIdle(): void {
-    for (const { process } of this.#idle) process.kill();
-    this.#idle = [];
+  /** Ends the idle processes of folders that no open client has called. */
+  #endUnused(): void {
+    this.#idle = this.#idle.filter(({ folder, process }) => {
+      const isUsed = this.#clients.values().some(({ waiting }) => waiting.has(folder));
+      if (!isUsed) process.kill();
+      return isUsed;
+    });
   }
+}
+
+function countWaiting({ waiting }: Client, { file }: PythonBatch, more: 1 | -1): void {
+  const folder = dirname(file);
+  waiting.set(folder, (waiting.get(folder) ?? 0) + more);
 }
 
 async function startProcess(interpreter: string, limits: PythonLimits): Promise<PythonCaller> {

@@ -5,6 +5,8 @@ import { assertEquals } from "../../assert.ts";
 
 const CORES = navigator.hardwareConcurrency;
 
+type Call = (name: string, file?: string) => void;
+
 /** Processes whose calls end when the test says so. */
 class Bench {
   /** The names of the called functions, in the order in which the calls began. */
@@ -30,12 +32,13 @@ class Bench {
     });
   });
 
-  /** Opens a pipeline, and returns what calls a function in it. */
-  open(owner: string): (name: string, file?: string) => void {
+  /** Opens a pipeline, and returns what calls a function in it, and closes it. */
+  open(owner: string): Call & { close(): void } {
     const pool = this.processes.open(owner);
-    return (name, file = "a.py") => {
+    const call: Call = (name, file = "a.py") => {
       pool.run({ file, name, calls: new Uint8Array() });
     };
+    return Object.assign(call, { close: () => pool.close() });
   }
 
   /** Ends the oldest call. */
@@ -45,7 +48,7 @@ class Bench {
   }
 
   /** Makes a call for each core to a file, and ends them. */
-  async round(call: (name: string, file: string) => void, file: string): Promise<void> {
+  async round(call: Call, file: string): Promise<void> {
     for (let i = 0; i < CORES; i++) call("f", file);
     await settled();
     for (let i = 0; i < CORES; i++) await this.endOne();
@@ -99,19 +102,38 @@ Deno.test("PythonProcesses runs at most two processes per core, however many fol
   }
 });
 
-const ofTheMost = { ignore: CORES === 1 };
-Deno.test(
-  "PythonProcesses ends an idle process of the folder that has the most",
-  ofTheMost,
-  async () => {
-    const bench = new Bench();
-    const call = bench.open("a");
-    call("f", "/rare/x.py");
-    await settled();
-    await bench.endOne();
-    for (const folder of ["/a", "/b", "/a", "/b"]) await bench.round(call, `${folder}/x.py`);
-    call("f", "/rare/x.py");
-    await settled();
-    assertEquals(bench.files.filter((files) => files.has("/rare/x.py")).length, 1);
-  },
-);
+Deno.test("PythonProcesses ends the idle process that was used least recently", async () => {
+  const bench = new Bench();
+  const call = bench.open("a");
+  call("f", "/once/x.py");
+  await settled();
+  await bench.endOne();
+  for (const folder of ["/a", "/b", "/a", "/b"]) await bench.round(call, `${folder}/x.py`);
+  assertEquals(bench.files.length, 1 + 2 * CORES);
+});
+
+Deno.test("PythonProcesses keeps an idle process of a folder with a waiting call", async () => {
+  const bench = new Bench();
+  const [first, second, third] = [bench.open("a"), bench.open("a"), bench.open("a")];
+  await bench.round(first, "/first/x.py");
+  for (let i = 0; i < CORES; i++) second("second", "/second/x.py");
+  await settled();
+  third("third", "/third/x.py");
+  for (let i = 0; i < CORES; i++) first("first", "/first/x.py");
+  for (let i = 0; i < 2 * CORES + 1; i++) await bench.endOne();
+  assertEquals(bench.files.length, 2 * CORES + 1);
+});
+
+Deno.test("PythonProcesses ends the processes of a folder when the last pipeline that called it closes", async () => {
+  const bench = new Bench();
+  const [first, second, third] = [bench.open("a"), bench.open("b"), bench.open("b")];
+  await bench.round(first, "/first/x.py");
+  await bench.round(second, "/shared/x.py");
+  await bench.round(third, "/shared/y.py");
+  second.close();
+  assertEquals(bench.alive, 2 * CORES);
+  third.close();
+  assertEquals(bench.alive, CORES);
+  first.close();
+  assertEquals(bench.alive, 0);
+});
