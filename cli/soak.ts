@@ -17,6 +17,7 @@ import { counted } from "./lib/counted.ts";
 import { StatusLine } from "./lib/status_line.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { renderTable } from "./lib/table.ts";
+import { actingEvery } from "./soak/acting_every.ts";
 import { runLoad } from "./soak/load.ts";
 import { PROBE_FLAGS, Samples } from "./soak/samples.ts";
 import type { SoakReport } from "./soak/report.ts";
@@ -198,26 +199,4 @@ async function soak(
     series: Object.fromEntries(samples.series),
     trends: trendsOf(samples.series, samples.seconds),
   };
-}
-
-/**
- * Repeats an action while something else runs. Skips a repetition while the last one still runs, and
- * waits for that in the end. Rejects at once if the action does.
- */
-async function actingEvery<T>(
-  periodMs: number,
-  act: () => Promise<void>,
-  run: () => Promise<T>,
-): Promise<T> {
-  const failed = Promise.withResolvers<never>();
-  let acting: Promise<void> | undefined;
-  const timer = setInterval(() => {
-    acting ??= act().catch(failed.reject).finally(() => acting = undefined);
-  }, periodMs);
-  try {
-    return await Promise.race([run(), failed.promise]);
-  } finally {
-    clearInterval(timer);
-    await acting;
-  }
 }
