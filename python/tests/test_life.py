@@ -563,11 +563,11 @@ def test_a_helper_that_cannot_be_started_leaves_no_open_files(monkeypatch: pytes
 
     def open_no_more(path: Any, *args: Any, **options: Any) -> int:
         if str(path).endswith("/up"):
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
         return opens(path, *args, **options)
 
     monkeypatch.setattr(os, "open", open_no_more)
-    with pytest.raises(leat.LeatError, match="ulimit -n") as raised:
+    with pytest.raises(leat.LeatError, match="/up.*ulimit -n") as raised:
         leat.load(PIPELINES, export="endless")
     assert raised.value.code == "resource_exhausted" and os.listdir("/proc/self/fd") == before
 

@@ -299,7 +299,7 @@ def _cannot_start(error: OSError) -> LeatError:
     is_short = error.errno in (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT)
     return LeatError(
         "resource_exhausted" if is_short else "unavailable",
-        f"The helper process of this loader cannot be started: {error.strerror}"
+        f"The helper process of this loader cannot be started: {error}"
         + (". Raise the limits of open files (ulimit -n) and of processes (ulimit -u), or free memory and disk" if is_short else ""),
     )
 
