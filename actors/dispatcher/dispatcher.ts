@@ -306,7 +306,10 @@ class Dispatcher {
       figures.clientHeard(state, clientId, request.figures, tx.nowMs);
       const changed = taskLists.changedSince(iterationId, request.taskList);
       return {
-        ...newsFor(state, client, changed, request.report, settings),
+        ...newsFor(state, client, changed, request.report, {
+          windowSplits: settings.windowSplits,
+          isDraining: (worker) => figures.isDraining(worker),
+        }),
         taskList: taskLists.nameOf(iterationId),
         timeoutMs: settings.clientGraceMs,
       };

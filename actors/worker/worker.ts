@@ -50,6 +50,8 @@ const REFUSALS: readonly LeatErrorCode[] = [
 ];
 /** How long a heartbeat waits for figures, in ms. After that it sends the previous ones. */
 const MEASURE_TIMEOUT_MS = 100;
+/** How long to wait before trying again to drop a task whose client is silent, in ms. */
+const DROP_RETRY_MS = 1_000;
 /** How long to wait before trying again to place a cache or scheduler, in ms. */
 const PLACE_RETRY_MS = 1_000;
 
@@ -131,16 +133,29 @@ class Worker {
     return (await Promise.all(drained)).every(Boolean);
   }
 
-  /** Also drops the task if it has nothing left: its epoch must not wait for the worker's others. */
   async #drainTask(held: HeldTask, timeoutMs: number): Promise<boolean> {
-    const { task, definition: { taskId } } = held;
-    const isDrained = await this.#context.ask(task, "drain", null, { timeoutMs })
-      .then(() => true, () => false);
-    if (isDrained && hasNothingLeft(held)) {
-      this.#context.run(() => this.#endTask(taskId));
-      this.wake();
+    try {
+      const isFetched = await this.#context.ask(held.task, "drain", null, { timeoutMs });
+      if (hasNothingLeft(held)) this.#context.run(() => this.#dropDrained(held, isFetched));
+      return true;
+    } catch {
+      return false;
     }
-    return isDrained;
+  }
+
+  /**
+   * Drops a drained task, because its epoch must not wait for the worker's other tasks. First waits
+   * for silent clients that may come back: those would take the loss of the task for its end.
+   */
+  async #dropDrained(held: HeldTask, isFetched: boolean): Promise<void> {
+    const { task, definition: { taskId } } = held;
+    while (!isFetched && this.#tasks.get(taskId) === held) {
+      await sleep(this.#context, DROP_RETRY_MS);
+      isFetched = await this.#context.ask(task, "drain", null, { timeoutMs: DROP_RETRY_MS })
+        .catch(() => false);
+    }
+    await this.#endTask(taskId);
+    this.wake();
   }
 
   wake(): void {

@@ -13,7 +13,7 @@ import { checkSecret } from "../jobs/owners.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { endUnread, mayRead } from "../jobs/targets.ts";
 import type { Transaction } from "../transaction.ts";
-import { whyStarved } from "../report/starvation.ts";
+import { type IsDraining, whyStarved } from "../report/starvation.ts";
 
 interface AboutClient {
   readonly clientId: number;
@@ -71,13 +71,15 @@ export function newsFor(
   client: Client,
   changed: ReadonlySet<number> | undefined,
   report: ReaderReport | undefined,
-  { windowSplits }: Pick<Settings, "windowSplits">,
+  { windowSplits, isDraining }: Pick<Settings, "windowSplits"> & {
+    readonly isDraining: IsDraining;
+  },
 ): AnswerOf<DispatcherProtocol, "clientHeartbeat"> {
   const iteration = state.iterations.get(client.iterationId)!;
   const mode = state.modeOf(iteration);
   const { finished, error } = iteration;
   const news = mode.newsFor({ state, iteration }, client, report, windowSplits);
-  const starvation = whyStarved(state, iteration, [client]) ??
+  const starvation = whyStarved(state, iteration, [client], isDraining) ??
     mode.whyWaiting({ state, iteration }, windowSplits);
   return {
     ...(changed === undefined

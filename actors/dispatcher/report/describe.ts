@@ -192,7 +192,12 @@ export function iterationFigures(
     finished,
     progress: mode.progress({ state, iteration }),
     failure: error?.message ?? null,
-    starvation: whyStarved(state, iteration, state.clientsOfIteration(iterationId)),
+    starvation: whyStarved(
+      state,
+      iteration,
+      state.clientsOfIteration(iterationId),
+      (worker) => soft.figures.isDraining(worker),
+    ),
     waiting: mode.whyWaiting({ state, iteration }, soft.windowSplits),
     sharing,
     ...(rounds === undefined ? {} : { rounds }),

@@ -172,6 +172,10 @@ export class Figures {
     return entry === undefined ? Number.MAX_VALUE : nowMs - entry.heardMs;
   }
 
+  isDraining(worker: string): boolean {
+    return this.#workers.get(worker)?.draining === true;
+  }
+
   ofWorker(name: string, nowMs: number): WorkerRates | null {
     const entry = this.#workers.get(name);
     if (entry === undefined) return null;

@@ -12,14 +12,18 @@ const WORKERS_NAMED_MAX = 8;
 const TAGS_NAMED_MAX = 8;
 const TAG_SHOWN_LENGTH = 60;
 
+/** Whether a worker, given by its name, drains: it takes no new tasks. */
+export type IsDraining = (worker: string) => boolean;
+
 /**
- * A sentence about the missing workers; null if a live worker may serve a client, or no client
- * waits.
+ * A sentence about the missing workers; null if a live worker that does not drain may serve a
+ * client, or no client waits.
  */
 export function whyStarved(
   state: DispatcherState,
   iteration: Iteration,
   clients: Iterable<Client>,
+  isDraining: IsDraining,
 ): string | null {
   const readers = [...clients];
   if (iteration.finished || readers.length === 0) return null;
@@ -28,27 +32,30 @@ export function whyStarved(
   const parameters = parametersOf(state, iteration);
   // Checked first, because it is cheap in a large cluster, and each client heartbeat needs it.
   if (hasTask(state, iteration, readers)) return null;
-  if (hasWorker(state, parameters, readers)) return null;
+  if (hasWorker(state, parameters, readers, isDraining)) return null;
   if (state.workersAlive === 0) {
     return `It waits for ${wantedOf(parameters)}; there is no worker at all. ${remedy(parameters)}`;
   }
-  return `It waits for ${wantedOf(parameters)}; there are ${aliveOf(state)}. ${remedy(parameters)}`;
+  const alive = aliveOf(state, isDraining);
+  return `It waits for ${wantedOf(parameters)}; there are ${alive}. ${remedy(parameters)}`;
 }
 
-/** Whether one of the clients may read a live worker. */
+/** Whether one of the clients may read a live worker that takes new tasks. */
 function hasWorker(
   state: DispatcherState,
   parameters: JobParameters,
   readers: readonly Client[],
+  isDraining: IsDraining,
 ): boolean {
+  const takesTasks = ({ alive, name }: Worker) => alive && !isDraining(name);
   for (const client of readers) {
     for (const worker of state.workersOfProcess(client.process)) {
-      if (worker.alive && mayRead(parameters, client, worker)) return true;
+      if (takesTasks(worker) && mayRead(parameters, client, worker)) return true;
     }
   }
   if (parameters.targetWorkers === "local") return false;
   for (const worker of state.workersFor(parameters)) {
-    if (worker.alive && mayRead(parameters, null, worker)) return true;
+    if (takesTasks(worker) && mayRead(parameters, null, worker)) return true;
   }
   return false;
 }
@@ -97,14 +104,15 @@ function remedy({ targetTags = [], targetWorkers }: JobParameters): string {
 }
 
 /** Some of the live workers, and the number of the others. */
-function aliveOf(state: DispatcherState): string {
+function aliveOf(state: DispatcherState, isDraining: IsDraining): string {
   const named: Worker[] = [];
   for (const worker of state.workers.values()) {
     if (named.length === WORKERS_NAMED_MAX) break;
     if (worker.alive) named.push(worker);
   }
   const shown = named.map(({ name, tags, isPrivate }) => {
-    const kind = isPrivate ? "only for clients of its own process, " : "";
+    const kind = (isDraining(name) ? "draining, " : "") +
+      (isPrivate ? "only for clients of its own process, " : "");
     const has = tags.length === 0 ? "no tags" : `tags ${shownTags(tags).join(", ")}${moreOf(tags)}`;
     return `"${name}" (${kind}${has})`;
   });

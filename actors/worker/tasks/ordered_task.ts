@@ -72,7 +72,7 @@ class OrderedTask implements RunningTask {
   /** Whether the task gets no more splits. */
   #noMore = false;
   #ended = false;
-  #drained: PromiseWithResolvers<void> | undefined;
+  #drained: PromiseWithResolvers<boolean> | undefined;
   #produced = 0;
 
   constructor(context: ActorContext, options: TaskOptions) {
@@ -116,11 +116,12 @@ class OrderedTask implements RunningTask {
     this.#waiting = [];
   }
 
-  drain(): Promise<void> {
-    this.#drained ??= Promise.withResolvers<void>();
+  /** Always true: its worker keeps a task that has completed. */
+  drain(): Promise<boolean> {
+    this.#drained ??= Promise.withResolvers<boolean>();
     this.#splits.close();
     this.#noMore = true;
-    if (this.#ended) this.#drained.resolve();
+    if (this.#ended) this.#drained.resolve(true);
     else this.#progress();
     return this.#drained.promise;
   }
@@ -321,7 +322,7 @@ class OrderedTask implements RunningTask {
     this.#pipeline.retire();
     for (const { answer } of this.#waiting) answer.resolve({ kind: "end" });
     this.#waiting = [];
-    this.#drained?.resolve();
+    this.#drained?.resolve(true);
     this.#options.onCompleted();
   }
 }

@@ -28,7 +28,7 @@ export function createSaveTask(
       getElement: () => ({ kind: "end" }),
       leave: () => null,
       stats: () => sourceStats(task.stats()),
-      drain: () => task.drain().then(() => null),
+      drain: () => task.drain().then(() => true),
     },
     start: () => task.start(),
     stop: () => task.stop(),

@@ -17,7 +17,7 @@ import type {
 import { elementSourceAccess } from "../protocol_access.ts";
 import { taskChecks } from "../protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../../exactly_once/fetcher.ts";
-import { readerId, releaseArrived, Repeats } from "../../exactly_once/repeats.ts";
+import { PRESSED_IDLE_MS, readerId, releaseArrived, Repeats } from "../../exactly_once/repeats.ts";
 import { FinalAcknowledgements } from "./final_acknowledgements.ts";
 import type { Runner, RunnerFactory, RunnerOutcome } from "../runner/runner.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
@@ -61,8 +61,11 @@ export interface TaskOptions {
 
 /** What a worker asks of its tasks in addition to clients' requests. */
 export interface TaskProtocol extends ElementSourceProtocol {
-  /** Takes no more splits. Answers when clients have fetched all elements of the splits that it has. */
-  drain(request: null): null;
+  /**
+   * Takes no more splits. Answers when clients have fetched all elements of the splits that it has,
+   * or are silent. False if a silent one may come back and repeat its requests; ask again then.
+   */
+  drain(request: null): boolean;
   stats(request: null): TaskSourceStats;
 }
 
@@ -77,8 +80,11 @@ export function createTask(
 export interface RunningTask {
   start(): void;
   stop(): void;
-  /** Takes no more splits. Resolves when clients have fetched all elements of the splits that it has. */
-  drain(): Promise<void>;
+  /**
+   * Takes no more splits. Resolves when clients have fetched all elements of the splits that it has,
+   * or are silent. False if a silent one may come back and repeat its requests.
+   */
+  drain(): Promise<boolean>;
   /** @param asker The reader, which understands the requests of `ElementReaderProtocol`. */
   getElement(
     request: GetElementRequest,
@@ -103,7 +109,7 @@ export function taskActor(task: RunningTask): Actor<TaskProtocol> {
         return null;
       },
       stats: () => sourceStats(task.stats()),
-      drain: () => task.drain().then(() => null),
+      drain: () => task.drain(),
     },
     checks: taskChecks,
     access: { ...elementSourceAccess, drain: [] },
@@ -184,14 +190,14 @@ class Task implements RunningTask {
     }
   }
 
-  /** Takes no more splits. Resolves when clients have fetched all elements of the splits that it has. */
-  drain(): Promise<void> {
+  async drain(): Promise<boolean> {
     this.#splits.close();
     this.#draining ??= Promise.withResolvers<void>();
     const { processingMode } = this.#options.definition.parameters;
     if (!MODE_FACTS[processingMode].asksForSplits) this.#end();
     this.#noteDrained();
-    return this.#draining.promise;
+    await this.#draining.promise;
+    return this.#repeats.awaited(PRESSED_IDLE_MS).length === 0;
   }
 
   /**

@@ -5,9 +5,11 @@ import {
   NAME_TAKEN,
   type TaskStatus,
 } from "../../../actors/dispatcher/protocol.ts";
+import { PRESSED_IDLE_MS } from "../../../actors/exactly_once/repeats.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
+import type { ActorContext } from "../../../actors/runtime/actor.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
-import type { WorkerProtocol } from "../../../actors/worker/protocol.ts";
+import type { ElementReaderProtocol, WorkerProtocol } from "../../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../../actors/worker/runner/runner.ts";
 import { createWorker } from "../../../actors/worker/worker.ts";
 import type { WorkerOptions } from "../../../actors/worker/worker_options.ts";
@@ -306,3 +308,61 @@ Deno.test("a draining worker drops a task that has nothing left, and keeps what 
   await system.stop();
   assertEquals(reported.map(({ taskId }) => taskId), [2, 3]);
 });
+
+testInVirtualTime(
+  "a draining worker keeps a task until a silent client has what it lacks, or was silent for PRESSED_IDLE_MS",
+  async (time) => {
+    for (const isBack of [true, false]) {
+      const system = new ActorSystem({ node: "bench", world: time.world(`bench ${isBack}`) });
+      const parameters = { datasetId: "d", processingMode: "OFF", sharing: false };
+      const newTasks = [1, 2].map((taskId) => ({ ...TASK, taskId, parameters }));
+      let reported: readonly TaskStatus[] = [];
+      system.spawn<DispatcherProtocol>({
+        name: "dispatcher",
+        create: () => ({
+          handlers: {
+            workerHeartbeat: ({ tasks }: { tasks: readonly TaskStatus[] }) => {
+              reported = tasks;
+              return { kind: "work", newTasks: tasks.length === 0 ? newTasks : [], endedTasks: [] };
+            },
+          } as never,
+        }),
+      });
+      const start = () => {
+        const given = [Promise.resolve({ kind: "element", frame: new Uint8Array(100) } as const)];
+        const next = () => given.shift() ?? Promise.withResolvers<never>().promise;
+        return { next, bytesRead: 0, dispose() {} };
+      };
+      const worker = spawnWorker(system, { runners: { ...IDLE, start }, heartbeatMs: 1_000 });
+      const source = await time.until(() => reported.find(({ taskId }) => taskId === 1)?.source);
+      const client = Promise.withResolvers<ActorContext>();
+      system.spawn<ElementReaderProtocol>({
+        name: "client",
+        create: (context) => ({
+          // The task cannot reach it.
+          handlers: { askAgain: () => Promise.withResolvers<never>().promise },
+          start: () => client.resolve(context),
+        }),
+      });
+      const context = await client.promise;
+      const kindOf = async (sequence: number, acknowledged: number) => {
+        const request = { clientId: 0, sequence, acknowledged };
+        return (await context.ask(source, "getElement", request, { timeoutMs: 60_000 })).kind;
+      };
+      const held = () => reported.map(({ taskId }) => taskId);
+      assertEquals(await kindOf(1, 0), "element");
+      // Nobody fetches the element of task 2.
+      system.ask(worker, "drain", { timeoutMs: 600_000 }, { timeoutMs: 600_000 }).catch(() => {});
+      await time.sleep(PRESSED_IDLE_MS - 5_000);
+      assertEquals(held(), [1, 2]);
+      if (isBack) {
+        assertEquals(await kindOf(1, 0), "element");
+        await time.sleep(PRESSED_IDLE_MS - 5_000);
+        assertEquals(await kindOf(2, 1), "end");
+      } else await time.sleep(5_000);
+      await time.sleep(5_000);
+      assertEquals(held(), [2]);
+      await system.stop();
+    }
+  },
+);

@@ -40,6 +40,22 @@ Deno.test("a job whose tags nobody carries says what it waits for and who is the
   assertEquals(await waitingOf(cluster, clientId), undefined);
 });
 
+Deno.test("a job whose only worker drains says so, until another one comes", async () => {
+  await using cluster = await TestCluster.start();
+  const { name, ref } = cluster.worker("w1");
+  const figures = { atMs: 1, draining: true };
+  await cluster.ask("workerHeartbeat", { name, worker: ref, tags: [], tasks: [], figures });
+  const { clientId } = await cluster.open(await cluster.dataset());
+  await cluster.ask("workerHeartbeat", { name, worker: ref, tags: [], tasks: [], figures });
+  assertEquals(
+    await waitingOf(cluster, clientId),
+    'It waits for a worker that its trainers may read; there are "w1" (draining, no tags). ' +
+      "Start one (leat worker).",
+  );
+  await cluster.worker("w2").heartbeat();
+  assertEquals(await waitingOf(cluster, clientId), undefined);
+});
+
 Deno.test("a long tag or policy is shortened between characters", async () => {
   const long = `${"x".repeat(59)}\u{1f600}${"x".repeat(300)}`;
   await using cluster = await TestCluster.start({ workers: ["a"] });

@@ -214,7 +214,7 @@ class Decider implements Transaction {
       quotas: QUOTAS,
     });
     const changed = b % 2 === 0 ? undefined : new Set(this.state.tasks.keys());
-    newsFor(this.state, client, changed, report, { windowSplits: 4 });
+    newsFor(this.state, client, changed, report, { windowSplits: 4, isDraining: () => false });
   }
 
   #worker(name: string, life: number, c: number): void {
