@@ -7,13 +7,12 @@ import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import type { Shared } from "../../checkpoint/shared_state.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { keepMemory } from "../../elements/released.ts";
-import { withDrawnSeed } from "../options.ts";
 import { SameElementsNode } from "../unary.ts";
-import { signatureOf } from "../../checkpoint/saving.ts";
 import type { Manifest } from "../../saved/manifest.ts";
 import { storedNode } from "../../saved/stored_node.ts";
 import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
 import { Nested } from "../combining/opened.ts";
+import { storedPipeline } from "./stored_pipeline.ts";
 
 /** The elements of a complete pass; undefined before one. */
 class Store implements Shared {
@@ -160,9 +159,13 @@ class CacheIterator extends ElementIterator {
 
   #give(elements: readonly unknown[]): unknown {
     if (this.#position >= elements.length || this.disposed) return END;
+    return this.#gave(elements[this.#position++]);
+  }
+
+  #gave(element: unknown): unknown {
     const { stats } = this.#context;
     try {
-      return stats.gave(this.#context.given(elements[this.#position++]));
+      return stats.gave(this.#context.given(element));
     } catch (error) {
       throw stats.failed(error);
     }
@@ -270,7 +273,7 @@ function fileCaching(context: IteratorContext, folder: string, input: DatasetNod
     folder,
     options: {
       spec: input.elementSpec,
-      pipeline: signatureOf(withDrawnSeed(input, context.randomState.chosenSeed)),
+      pipeline: storedPipeline(context, input),
     },
     passesWhileLocked: false,
     calls: [],
