@@ -55,6 +55,8 @@ interface Iteration {
   readonly lastReaders: LastReaders;
   /** See `IteratorContext.loadedCaptures`. */
   readonly loadedCaptures: WeakSet<object>;
+  /** See `IteratorContext.sharedFor()`. */
+  readonly sharedFor: WeakMap<object, unknown>;
   /** See `IteratorContext.replace()`. */
   readonly replaced: Map<DatasetNode, (context: IteratorContext) => ElementIterator>;
   /** See `IteratorContext.sharedReads`. */
@@ -124,6 +126,7 @@ export class IteratorContext {
       overwritten: [],
       lastReaders: new LastReaders(lastReaders),
       loadedCaptures: within?.loadedCaptures ?? new WeakSet(),
+      sharedFor: within === undefined ? new WeakMap() : within.#iteration.sharedFor,
       replaced: new Map(),
       sharedReads: 0,
     };
@@ -442,6 +445,16 @@ export class IteratorContext {
   /** State that all iterators of this operator share during this iteration. The first call makes it. */
   shared<T>(make: () => T): T {
     return (this.#instance.shared ??= make()) as T;
+  }
+
+  /**
+   * State for an object that all operators share during this iteration, also those of datasets that
+   * functions make. The first call makes it.
+   */
+  sharedFor<T>(key: object, make: () => T): T {
+    const { sharedFor } = this.#iteration;
+    if (!sharedFor.has(key)) sharedFor.set(key, make());
+    return sharedFor.get(key) as T;
   }
 
   /**

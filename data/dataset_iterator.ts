@@ -274,10 +274,9 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     let context: IteratorContext;
     let last: LastIterator;
     let identity: Identity;
-    let saved: ReturnType<typeof decodeIteration>;
+    let saved: SavedIteration;
     try {
-      identity = identityOf(this.#node);
-      saved = decodeIteration(identity, bytes);
+      ({ identity, saved } = this.#decode(bytes));
       const { seed, seeded, salt, epoch, split } = saved;
       context = rootContext(this.#node, this.#options, { seed, seeded, salt, epoch, split });
       this.#restoring = { context };
@@ -308,6 +307,20 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#watch = new Stopwatch(context.host, this.#held);
     this.#options.onRestored?.(coordinates.epoch, context.lastReaders);
     await closing;
+  }
+
+  /** A state of this iterator has its own identity, also if functions wrote to their captures since. */
+  #decode(bytes: Uint8Array): { readonly identity: Identity; readonly saved: SavedIteration } {
+    const own = this.#identity;
+    if (own !== undefined) {
+      try {
+        return { identity: own, saved: decodeIteration(own, bytes) };
+      } catch {
+        // Another iterator may have saved it. Otherwise it fails again below.
+      }
+    }
+    const identity = identityOf(this.#node);
+    return { identity, saved: decodeIteration(identity, bytes) };
   }
 
   /** Ends a restore that failed, or that closing interrupts, and undoes what it has changed. */

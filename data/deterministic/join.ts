@@ -109,7 +109,7 @@ export class RemainderJoin {
 
   async #batch(rows: readonly Row[], index: number): Promise<Joined | undefined> {
     const elements = rows.map(({ row }) => row);
-    const source: DatasetNode = new FromNode(elements, rows[0]!.spec);
+    const source: DatasetNode = new FromNode(elements, rows[0]!.spec, true);
     const gather = gathering(this.#chain.batch!, source) as GatheringNode;
     const graph = this.#chain.after.reduce(
       (below, node) => withInputs(node, [below]),

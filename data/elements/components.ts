@@ -13,7 +13,7 @@ import {
   TOO_DEEP,
   TREE_DEPTH_MAX,
 } from "../../core/tree.ts";
-import { asBatch, cutLeaf, cutRows } from "./rows.ts";
+import { asBatch, cutLeaf } from "./rows.ts";
 import { type ElementSpec, leavesOfSpec, TensorSpec } from "./spec.ts";
 
 /**
@@ -116,8 +116,14 @@ function leafRow(leaf: Leaf, index: number): unknown {
   return leaf.dtype === "bool" ? value !== 0 : value;
 }
 
+/** So many rows are copied together: copying each alone takes longer if they have many components. */
+const FEW_ROWS = 8;
+/** Limit of their bytes. Larger rows are copied alone, because a row that is kept keeps its part alive. */
+const FEW_ROWS_BYTES_MAX = 65_536;
+
 /** Consecutive rows of a batch. */
 interface RowPart {
+  /** These rows of the components whose rows are views; the other components whole. */
   readonly rows: unknown;
   readonly start: number;
   readonly stop: number;
@@ -125,7 +131,7 @@ interface RowPart {
 
 /**
  * Gives the rows of a batch of `count` rows one by one, like `rowAt`. A row alone keeps little of the
- * batch alive: it is a view of a copy of few rows, if not of a small batch.
+ * batch alive: if the batch is not small, it is a copy, or a view of a copy of few rows.
  */
 export class SingleRows {
   readonly #batch: unknown;
@@ -134,32 +140,49 @@ export class SingleRows {
   #part: RowPart | undefined;
 
   constructor(batch: unknown, count: number) {
-    this.#batch = batch;
+    this.#batch = asBatch(batch);
     this.#count = count;
     const bytes = flattenTree(batch).reduce((sum: number, leaf) => sum + viewedBytes(leaf), 0);
-    this.#rowsPerPart = Math.max(1, Math.floor(BESIDE_BYTES_MAX * count / bytes));
+    const rowsIn = (partBytes: number) => Math.floor(partBytes * count / bytes);
+    const fewRows = Math.min(FEW_ROWS, rowsIn(FEW_ROWS_BYTES_MAX));
+    this.#rowsPerPart = Math.max(1, fewRows, rowsIn(BESIDE_BYTES_MAX));
   }
 
   at(index: number): unknown {
     if (this.#rowsPerPart >= this.#count) return rowAt(this.#batch, index);
+    if (this.#rowsPerPart === 1) return mapTree(this.#batch, (leaf) => ownRow(leaf, index));
     let part = this.#part;
     if (part === undefined || index < part.start || index >= part.stop) {
       part = this.#part = this.#partFrom(index);
     }
-    return rowAt(part.rows, index - part.start);
+    const { rows, start } = part;
+    return mapTree(rows, (leaf) => leafRow(leaf, hasViews(leaf) ? index - start : index));
   }
 
   #partFrom(start: number): RowPart {
     const stop = Math.min(this.#count, start + this.#rowsPerPart);
-    const rows = cutRows(asBatch(this.#batch), start, stop);
-    return { rows: mapTree(rows, withOwnMemory), start, stop };
+    const rows = mapTree(
+      this.#batch,
+      (leaf) => hasViews(leaf) ? withOwnMemory(cutLeaf(leaf, start, stop)) : leaf,
+    );
+    return { rows, start, stop };
   }
+}
+
+function ownRow(leaf: Leaf, index: number): unknown {
+  const row = leafRow(leaf, index);
+  return row instanceof Tensor ? withOwnMemory(row) : row;
+}
+
+/** Whether the rows of a component are views. */
+function hasViews(leaf: unknown): leaf is Tensor | RaggedTensor {
+  return leaf instanceof RaggedTensor || leaf instanceof Tensor && leaf.shape.length > 1;
 }
 
 /** The bytes of a component whose rows are views. */
 function viewedBytes(leaf: unknown): number {
-  if (leaf instanceof RaggedTensor) return bytesOf(leaf.values);
-  return leaf instanceof Tensor && leaf.shape.length > 1 ? bytesOf(leaf) : 0;
+  if (!hasViews(leaf)) return 0;
+  return bytesOf(leaf instanceof RaggedTensor ? leaf.values : leaf);
 }
 
 function bytesOf({ data }: Tensor): number {

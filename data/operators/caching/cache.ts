@@ -5,15 +5,14 @@ import { ElementIterator, END, NO_BLOCK, type Pulled } from "../../iterator.ts";
 import { type Attributes, type Changeable, type DatasetNode, registerNode } from "../../node.ts";
 import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import type { Shared } from "../../checkpoint/shared_state.ts";
-import { BufferMeter } from "../../iterators/stats.ts";
+import { BufferMeter, type OperatorMeter } from "../../iterators/stats.ts";
 import { keepMemory } from "../../elements/released.ts";
-import { withDrawnSeed } from "../options.ts";
 import { SameElementsNode } from "../unary.ts";
-import { signatureOf } from "../../checkpoint/saving.ts";
 import type { Manifest } from "../../saved/manifest.ts";
 import { storedNode } from "../../saved/stored_node.ts";
 import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
 import { Nested } from "../combining/opened.ts";
+import { storedPipeline } from "./stored_pipeline.ts";
 
 /** The elements of a complete pass; undefined before one. */
 class Store implements Shared {
@@ -92,6 +91,38 @@ export class CacheNode extends SameElementsNode {
 
 registerNode("cache", { fromWire: (a, [input]) => new CacheNode(input!, a.path) });
 
+/** Counts the elements of a store once in an iteration, however many of its iterators give them. */
+class HeldOnce {
+  readonly #elements: readonly unknown[];
+  /** Those that give them, in the order of opening. The operator of the first one counts them. */
+  readonly #readers = new Map<CacheIterator, OperatorMeter>();
+
+  constructor(elements: readonly unknown[]) {
+    this.#elements = elements;
+  }
+
+  enters(reader: CacheIterator, meter: OperatorMeter): void {
+    this.#readers.set(reader, meter);
+    if (this.#readers.size === 1) meter.holdsOnly(this.#elements);
+  }
+
+  leaves(reader: CacheIterator): void {
+    if (!this.isCountedBy(reader)) {
+      this.#readers.delete(reader);
+      return;
+    }
+    this.#readers.get(reader)!.holdsOnly([]);
+    this.#readers.delete(reader);
+    const [next] = this.#readers.values();
+    next?.holdsOnly(this.#elements);
+  }
+
+  isCountedBy(reader: CacheIterator): boolean {
+    const [first] = this.#readers.keys();
+    return first === reader;
+  }
+}
+
 /** The saved state of a cache's iterator, besides the contents of a complete cache. */
 type CacheState = {
   readonly position: number;
@@ -112,6 +143,8 @@ class CacheIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #store: Store;
   readonly #meter: BufferMeter;
+  /** Counts the elements of a complete pass, also one that it has made. */
+  #held: HeldOnce | undefined;
   /** The elements of a complete pass, when reading from one. */
   #complete: readonly unknown[] | undefined;
   /** The index of the next one. */
@@ -133,7 +166,13 @@ class CacheIterator extends ElementIterator {
 
   #read(elements: readonly unknown[]): void {
     this.#complete = elements;
-    this.#context.stats.holdsOnly(elements);
+    this.#count(elements);
+  }
+
+  #count(elements: readonly unknown[]): void {
+    this.#held?.leaves(this);
+    this.#held = this.#context.sharedFor(elements, () => new HeldOnce(elements));
+    this.#held.enters(this, this.#context.stats);
   }
 
   override next(): Pulled<unknown> {
@@ -160,9 +199,13 @@ class CacheIterator extends ElementIterator {
 
   #give(elements: readonly unknown[]): unknown {
     if (this.#position >= elements.length || this.disposed) return END;
+    return this.#gave(elements[this.#position++]);
+  }
+
+  #gave(element: unknown): unknown {
     const { stats } = this.#context;
     try {
-      return stats.gave(this.#context.given(elements[this.#position++]));
+      return stats.gave(this.#context.given(element));
     } catch (error) {
       throw stats.failed(error);
     }
@@ -198,14 +241,16 @@ class CacheIterator extends ElementIterator {
     if (this.disposed) return END;
     if (element === END) {
       this.#ended = true;
-      if (!this.#failed) this.#store.elements ??= this.#kept;
+      if (this.#failed) return END;
+      this.#store.elements ??= this.#kept;
+      if (this.#store.elements === this.#kept) this.#count(this.#kept);
       return END;
     }
     keepMemory(element);
     this.#kept.push(element);
     this.#meter.enters(element);
     this.#meter.holds(this.#kept.length);
-    return this.#context.stats.gave(this.#context.given(element));
+    return this.#gave(element);
   }
 
   protected override async saveState(): Promise<CacheState> {
@@ -231,7 +276,8 @@ class CacheIterator extends ElementIterator {
       return;
     }
     this.#complete = undefined;
-    this.#context.stats.holdsOnly([]);
+    this.#held?.leaves(this);
+    this.#held = undefined;
     const { kept, failed, ended, input } = saved;
     this.#failed = failed;
     this.#ended = ended;
@@ -250,7 +296,8 @@ class CacheIterator extends ElementIterator {
     this.#ended = true;
     const { stats } = this.#context;
     const isHeld = this.#store.elements === (this.#complete ?? this.#kept);
-    if (!isHeld || stats.isNested) stats.holdsOnly([]);
+    if (this.#held === undefined) stats.holdsOnly([]);
+    else if (!isHeld || stats.isNested || !this.#held.isCountedBy(this)) this.#held.leaves(this);
   }
 }
 
@@ -270,7 +317,7 @@ function fileCaching(context: IteratorContext, folder: string, input: DatasetNod
     folder,
     options: {
       spec: input.elementSpec,
-      pipeline: signatureOf(withDrawnSeed(input, context.randomState.chosenSeed)),
+      pipeline: storedPipeline(context, input),
     },
     passesWhileLocked: false,
     calls: [],

@@ -22,6 +22,7 @@ import type { ElementSpec } from "../../elements/spec.ts";
 import { Nested } from "../combining/opened.ts";
 import { withDrawnSeed } from "../options.ts";
 import { UnaryNode } from "../unary.ts";
+import { storedPipeline } from "./stored_pipeline.ts";
 
 export interface SnapshotAttributes {
   readonly compression?: unknown;
@@ -87,14 +88,9 @@ export class SnapshotNode extends UnaryNode {
     return this.input.elementSpec;
   }
 
-  /** The signature of the operators before it, run with the seed of a pipeline's `withOptions`. */
-  pipelineWith(seed: bigint | undefined): string {
-    return signatureOf(withDrawnSeed(this.input, seed));
-  }
-
-  /** The folder of the elements of `pipelineWith(seed)`. */
+  /** The folder of the elements that its input gives with the seed of a pipeline's `withOptions`. */
   folderWith(seed: bigint | undefined): string {
-    return within(this.path, this.pipelineWith(seed));
+    return within(this.path, signatureOf(withDrawnSeed(this.input, seed)));
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
@@ -106,9 +102,8 @@ registerNode("snapshot", { fromWire: (a, [input]) => new SnapshotNode(input!, a.
 
 function snapshotting(context: IteratorContext, node: SnapshotNode): Storing {
   const { compression, storedSpec: spec } = node;
-  const { chosenSeed } = context.randomState;
-  const folder = node.folderWith(chosenSeed);
-  const pipeline = node.pipelineWith(chosenSeed);
+  const pipeline = storedPipeline(context, node.inputs[0]!);
+  const folder = within(node.path, pipeline);
   const reader = node.readerFunc && new Call(node.readerFunc, context, { name: "readerFunc" });
   const shard = node.shardFunc &&
     Call.further(node.shardFunc, "shardFunc", context);

@@ -121,6 +121,24 @@ Deno.test("save and restore go by what captures held when their iterators began"
   }
 });
 
+Deno.test("restore takes a state of the same iterator, whose functions write to their captures", async () => {
+  const memo: Record<number, number> = {};
+  const squares = Dataset.range(9).map((x, { memo }) => memo[x] ??= x * x, { captures: { memo } });
+  await using iterator = squares.iterator();
+  await iterator.next();
+  const state = await iterator.save();
+  for (let i = 0; i < 2; i++) {
+    await iterator.next();
+    await iterator.restore(state);
+    assertEquals(await iterator.save(), state);
+    assertEquals((await iterator.next()).value, 1);
+  }
+  await using other = squares.iterator(); // the memo is an argument like others
+  await assertRejects(() => other.restore(state), LeatError, "map: fn is another");
+  await iterator.restore(await other.save());
+  assertEquals((await iterator.next()).value, 0);
+});
+
 Deno.test("save writes captures once for each iterator", async () => {
   let walks = 0;
   const words = new Proxy({ a: 1 }, {

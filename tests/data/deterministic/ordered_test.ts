@@ -238,6 +238,24 @@ Deno.test("a join restored with the remaining rows continues as before", async (
   assertEquals(both, [[1, 2, 0, 1], [1, 2, 0, 1]]);
 });
 
+Deno.test("a join computes no spec of rows whose spec is unknown", async () => {
+  let reads = 0;
+  const rows = Array.from({ length: 100 }, () => ({
+    get x() {
+      reads++;
+      return new Int32Array(2);
+    },
+  }));
+  const padded = Dataset.range(100).map((i) => rows[i]!).paddedBatch(100);
+  await Array.fromAsync(padded);
+  const usual = reads;
+  reads = 0;
+  const join = new RemainderJoin(chainOf(padded.node)!, { seed: 0n });
+  join.add(0, 0, { rows });
+  assert("element" in (await join.next())!);
+  assert(reads <= usual + rows.length, `${reads}, not ${usual} and one for each row's copy`);
+});
+
 Deno.test("a join that is restored drops the same rows", async () => {
   const chain = chainOf(Dataset.range(9).filter(() => true).batch(4).node)!;
   const split = async (rows: number, length: number) => ({

@@ -30,7 +30,7 @@ Deno.test("map declares its result by example", () => {
   assertEquals(dataset.batch(2).elementSpec, { x: new TensorSpec("float32", [null, 2]) });
 });
 
-Deno.test("SingleRows gives the rows of a batch, which keep at most 4 KiB besides their own alive", () => {
+Deno.test("SingleRows gives the rows of a batch, of which each keeps at most 64 KiB alive", () => {
   const count = 100;
   const numbers = (size: number) => Float32Array.from({ length: count * size }, (_, i) => i % 251);
   const splits = BigInt64Array.from({ length: count + 1 }, (_, i) => BigInt(i * 300));
@@ -47,12 +47,33 @@ Deno.test("SingleRows gives the rows of a batch, which keep at most 4 KiB beside
   for (let index = 0; index < count; index++) {
     const row = rows.at(index) as Record<string, unknown>;
     assertEquals(row, rowAt(batch, index) as Record<string, unknown>);
-    for (const name of ["small", "large", "ragged"]) {
-      const { buffer, byteLength } = (row[name] as Tensor<"float32">).data;
-      assert(buffer.byteLength <= byteLength + 4096, `row ${index} of ${name}`);
+    const kept = ["small", "large", "ragged"].map((name) => bufferOf(row[name]).byteLength);
+    assert(kept.reduce((a, b) => a + b) <= 65_536, `row ${index}`);
+  }
+});
+
+Deno.test("SingleRows copies small rows in parts of 4 KiB, up to 8 larger ones together, and no columns of scalars", () => {
+  const names = Array.from({ length: 64 }, (_, i) => `${i}`);
+  names.slice = () => {
+    throw new Error("a column of scalars was cut");
+  };
+  const name = new Tensor("string", [64], names);
+  for (
+    const [width, bytes] of [[64, 4096], [512, 16_384], [4096, 65_536], [9000, 36_000]] as const
+  ) {
+    const x = new Tensor("float32", [64, width], new Float32Array(64 * width));
+    const rows = new SingleRows({ x, name }, 64);
+    for (const index of [0, 9]) {
+      const row = rows.at(index) as Record<string, unknown>;
+      const kept = bufferOf(row.x).byteLength;
+      assertEquals([row.name, kept], [`${index}`, bytes]);
     }
   }
 });
+
+function bufferOf(tensor: unknown): ArrayBufferLike {
+  return (tensor as Tensor<"float32">).data.buffer;
+}
 
 Deno.test("SingleRows copies no batch of one row, and no small batch", () => {
   for (const shape of [[1, 9000], [9, 100]]) {

@@ -264,6 +264,30 @@ Deno.test("a cache in memory holds its elements in every pass, one of a function
   assertEquals(iterator.stats()[0]!.bufferedBytes, 160);
 });
 
+Deno.test("elements of a cache count once in an iteration, however many iterators give them", async () => {
+  const cached = Dataset.range(200).map(() => new Float64Array(10)).cache();
+  const heldAfter = async (dataset: Dataset<unknown>, elements: number) => {
+    await using iterator = dataset.iterator();
+    for (let i = 0; i < elements; i++) await iterator.next();
+    const held = () => iterator.stats().reduce((sum, { bufferedBytes }) => sum + bufferedBytes, 0);
+    const open = held();
+    await iterator.return();
+    return [open, held()];
+  };
+  assertEquals(await heldAfter(cached.concatenate(cached), 401), [16_000, 16_000]);
+  assertEquals(await heldAfter(Dataset.zip([cached, cached.skip(1)]), 200), [16_000, 16_000]);
+  const captures = { cached };
+  const slices = Dataset.range(9).interleave(
+    (n, { cached }) => cached.take(1 + Number(n)),
+    { captures, cycleLength: 4 },
+  );
+  // The first of them ends before the others.
+  for (const elements of [4, 7, 20, 40]) {
+    assertEquals(await heldAfter(slices, elements), [16_000, 0], `${elements}`);
+  }
+  assertEquals(await heldAfter(slices, 46), [0, 0]);
+});
+
 Deno.test("errors are counted where they arise, once", async () => {
   const failing = Dataset.range(9).map(failingOn(2, 5));
   const counts = async (dataset: Dataset<unknown>) =>
@@ -273,6 +297,12 @@ Deno.test("errors are counted where they arise, once", async () => {
   assertEquals(await counts(Dataset.from([1, [2], 3, 4]).batch(2)), [1, 0]);
   assertEquals(await counts(Dataset.from([new Int8Array(1), 2]).unbatch()), [1, 0]);
   assertEquals(await counts(Dataset.from([{}, 1]).unique()), [1, 0]);
+  const lostMemory = Dataset.range(3).map((x) => {
+    const array = Float32Array.of(x);
+    if (x === 1) structuredClone(array, { transfer: [array.buffer] });
+    return array;
+  }).cache();
+  for (const _pass of [0, 1]) assertEquals(await counts(lostMemory), [1, 0, 0]);
   assertEquals(await counts(Dataset.textLines(["/nowhere/1", "/nowhere/2"]).batch(2)), [0, 2, 0]);
   const buckets = {
     ...{ length: (x: Int8Array) => x.length, boundaries: [2], batchSizes: [1, 1] },

@@ -510,3 +510,26 @@ Deno.test("cache in files is written by a zip with a dataset of the same length"
     }
   });
 });
+
+Deno.test("cache(path) and snapshot write captures once in an iteration", async () => {
+  await inFolder(async (folder) => {
+    for (const kind of ["cache", "snapshot"] as const) {
+      let walks = 0;
+      const words = new Proxy({ a: 1 }, {
+        ownKeys: (target) => (walks++, Reflect.ownKeys(target)),
+      });
+      const mapped = Dataset.range(3).map((x, { words }) => x + words.a, { captures: { words } });
+      const stored = mapped[kind](`${folder}/${kind}`);
+      const repeated = stored.repeat(3);
+      const nested = Dataset.range(3).flatMap((_, { stored }) => stored, { captures: { stored } });
+      await Array.fromAsync(stored);
+      const walksIn = async (dataset: Dataset<unknown>, elements: number) => {
+        walks = 0;
+        assertEquals((await Array.fromAsync(dataset)).length, elements);
+        return walks;
+      };
+      const once = await walksIn(stored, 3);
+      assertEquals([await walksIn(repeated, 9), await walksIn(nested, 9)], [once, once], kind);
+    }
+  });
+});
