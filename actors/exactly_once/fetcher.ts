@@ -72,7 +72,7 @@ interface Fetching {
   attempts: number;
   /** When the request is repeated; Infinity while none is in flight. */
   dueMs: number;
-  /** How many copies of the answer were asked for since the source was last unreachable. */
+  /** How many copies were asked for because the answer took long, since the source was last unreachable. */
   copies: number;
   /** Before this, a repeated request asks for no other copy: the last one may be on its way. */
   patientUntilMs: number;
@@ -182,7 +182,7 @@ export class ElementFetcher {
     const attempt = ++fetching.attempts;
     const sentMs = this.#context.world.nowMs();
     fetching.dueMs = sentMs + requestTimeoutMs;
-    if (!isPatient) fetching.patientUntilMs = sentMs + this.#patienceMs(fetching.copies++);
+    if (!isPatient) fetching.patientUntilMs = sentMs + this.#patienceMs(fetching.copies);
     this.#askAgainIn(requestTimeoutMs);
     if (this.#context.world.fault("fetcher.ask_again_at_once")) {
       this.#context.timer(0, () => {
@@ -196,8 +196,10 @@ export class ElementFetcher {
       } catch (fault) {
         return this.#context.run(() => this.#failed(fetching, fault));
       }
-      const heldMs = "element" in answer ? answer.heldMs ?? 0 : 0;
-      this.#transitMs = this.#context.world.nowMs() - sentMs - heldMs;
+      // An end is small, and says not how long it was held.
+      if ("element" in answer) {
+        this.#transitMs = this.#context.world.nowMs() - sentMs - (answer.heldMs ?? 0);
+      }
       if (this.#settle(fetching)) {
         if (answer.kind === "end") this.#hasEnded = true;
         this.#leaveAtEnd();
@@ -250,7 +252,11 @@ export class ElementFetcher {
       else nextMs = Math.min(nextMs, fetching.dueMs);
     }
     if (nextMs < Infinity) this.#askAgainIn(nextMs - nowMs);
-    for (const fetching of overdue) this.#attempt(fetching, nowMs < fetching.patientUntilMs);
+    for (const fetching of overdue) {
+      const isPatient = nowMs < fetching.patientUntilMs;
+      if (!isPatient) fetching.copies++;
+      this.#attempt(fetching, isPatient);
+    }
   }
 
   #askAgainIn(delayMs: number): void {
