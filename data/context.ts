@@ -452,9 +452,7 @@ export class IteratorContext {
    * functions make. The first call makes it.
    */
   sharedFor<T>(key: object, make: () => T): T {
-    const { sharedFor } = this.#iteration;
-    if (!sharedFor.has(key)) sharedFor.set(key, make());
-    return sharedFor.get(key) as T;
+    return this.#iteration.sharedFor.getOrInsertComputed(key, make) as T;
   }
 
   /**

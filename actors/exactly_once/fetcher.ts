@@ -95,7 +95,7 @@ export class ElementFetcher {
   #sequence = 0;
   /** All requests up to this number are answered. */
   #acknowledged = 0;
-  /** How long the last answer was on its way, with its request. */
+  /** How long the last element was on its way, with its request. */
   #transitMs = 0;
   #stopped = false;
   #hasEnded = false;

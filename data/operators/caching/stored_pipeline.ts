@@ -11,9 +11,8 @@ import { withDrawnSeed } from "../options.ts";
 export function storedPipeline(context: IteratorContext, input: DatasetNode): string {
   const { chosenSeed } = context.randomState;
   const bySeed = context.sharedFor(input, () => new Map<bigint | undefined, string>());
-  const known = bySeed.get(chosenSeed);
-  if (known !== undefined) return known;
-  const signature = signatureOf(withDrawnSeed(input, chosenSeed));
-  bySeed.set(chosenSeed, signature);
-  return signature;
+  return bySeed.getOrInsertComputed(
+    chosenSeed,
+    () => signatureOf(withDrawnSeed(input, chosenSeed)),
+  );
 }

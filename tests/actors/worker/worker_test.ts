@@ -268,10 +268,8 @@ Deno.test("a worker asks at once for the new tasks that an answer had no room fo
   assertEquals(reported, [[], [TASK.taskId]]);
 });
 
-Deno.test("a draining worker drops a task that has nothing left, and keeps what is completed or has failed", async () => {
-  const system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
-  const parameters = { datasetId: "d", processingMode: "OFF", sharing: false };
-  const newTasks = [1, 2, 3].map((taskId) => ({ ...TASK, taskId, parameters }));
+/** Starts a dispatcher that gives a worker its first tasks. Returns what the worker reported last. */
+function assign(system: ActorSystem, newTasks: readonly unknown[]): () => readonly TaskStatus[] {
   let reported: readonly TaskStatus[] = [];
   system.spawn<DispatcherProtocol>({
     name: "dispatcher",
@@ -284,6 +282,14 @@ Deno.test("a draining worker drops a task that has nothing left, and keeps what 
       } as never,
     }),
   });
+  return () => reported;
+}
+
+Deno.test("a draining worker drops a task that has nothing left, and keeps what is completed or has failed", async () => {
+  const system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  const parameters = { datasetId: "d", processingMode: "OFF", sharing: false };
+  const newTasks = [1, 2, 3].map((taskId) => ({ ...TASK, taskId, parameters }));
+  const reported = assign(system, newTasks);
   const error = { code: "not_found", message: "A file is missing" } as const;
   const outcomes = [
     Promise.withResolvers<never>().promise,
@@ -296,17 +302,17 @@ Deno.test("a draining worker drops a task that has nothing left, and keeps what 
   };
   const worker = spawnWorker(system, { runners: { ...IDLE, start }, heartbeatMs: 1 });
   await until(() =>
-    reported.some(({ completed }) => completed) &&
-    reported.some(({ stats }) => stats?.failure !== undefined)
+    reported().some(({ completed }) => completed) &&
+    reported().some(({ stats }) => stats?.failure !== undefined)
   );
-  assertEquals(reported.map(({ taskId }) => taskId), [1, 2, 3]);
+  assertEquals(reported().map(({ taskId }) => taskId), [1, 2, 3]);
   assertEquals(
     await system.ask(worker, "drain", { timeoutMs: 60_000 }, { timeoutMs: 60_000 }),
     true,
   );
-  await until(() => reported.length < 3);
+  await until(() => reported().length < 3);
   await system.stop();
-  assertEquals(reported.map(({ taskId }) => taskId), [2, 3]);
+  assertEquals(reported().map(({ taskId }) => taskId), [2, 3]);
 });
 
 testInVirtualTime(
@@ -316,25 +322,14 @@ testInVirtualTime(
       const system = new ActorSystem({ node: "bench", world: time.world(`bench ${isBack}`) });
       const parameters = { datasetId: "d", processingMode: "OFF", sharing: false };
       const newTasks = [1, 2].map((taskId) => ({ ...TASK, taskId, parameters }));
-      let reported: readonly TaskStatus[] = [];
-      system.spawn<DispatcherProtocol>({
-        name: "dispatcher",
-        create: () => ({
-          handlers: {
-            workerHeartbeat: ({ tasks }: { tasks: readonly TaskStatus[] }) => {
-              reported = tasks;
-              return { kind: "work", newTasks: tasks.length === 0 ? newTasks : [], endedTasks: [] };
-            },
-          } as never,
-        }),
-      });
+      const reported = assign(system, newTasks);
       const start = () => {
         const given = [Promise.resolve({ kind: "element", frame: new Uint8Array(100) } as const)];
         const next = () => given.shift() ?? Promise.withResolvers<never>().promise;
         return { next, bytesRead: 0, dispose() {} };
       };
       const worker = spawnWorker(system, { runners: { ...IDLE, start }, heartbeatMs: 1_000 });
-      const source = await time.until(() => reported.find(({ taskId }) => taskId === 1)?.source);
+      const source = await time.until(() => reported().find(({ taskId }) => taskId === 1)?.source);
       const client = Promise.withResolvers<ActorContext>();
       system.spawn<ElementReaderProtocol>({
         name: "client",
@@ -349,7 +344,7 @@ testInVirtualTime(
         const request = { clientId: 0, sequence, acknowledged };
         return (await context.ask(source, "getElement", request, { timeoutMs: 60_000 })).kind;
       };
-      const held = () => reported.map(({ taskId }) => taskId);
+      const held = () => reported().map(({ taskId }) => taskId);
       assertEquals(await kindOf(1, 0), "element");
       // Nobody fetches the element of task 2.
       system.ask(worker, "drain", { timeoutMs: 600_000 }, { timeoutMs: 600_000 }).catch(() => {});

@@ -54,6 +54,12 @@ function encode({ symbols }: TurboLibrary, image: Tensor<"uint8">, kind: Kind): 
   return jpeg;
 }
 
+/** Of 160 × 120 pixels: large enough to be decoded on another thread. */
+function smallJpeg(library: TurboLibrary): Uint8Array {
+  const image = noise(160, 120, new RandomStream(7n, []));
+  return encode(library, image, { subsampling: 0, progressive: 0 });
+}
+
 /** Handles and blocks of native memory that are not freed, of libraries that are opened below. */
 let taken = 0;
 // Compressing allocates the JPEG.
@@ -208,10 +214,7 @@ imageTest(
   async () => {
     const library = openTurboLibrary()!;
     const crop = { x: 4, y: 4, width: 100, height: 100 };
-    const jpeg = encode(library, noise(160, 120, new RandomStream(7n, [])), {
-      subsampling: 0,
-      progressive: 0,
-    });
+    const jpeg = smallJpeg(library);
     const decoder = new TurboDecoder(library);
     library.hold();
     const isTransformed = async (options: ImageDecodeOptions) => {
@@ -229,10 +232,7 @@ imageTest(
   "TurboDecoder decodes on another thread, except where there is only one core",
   async () => {
     const library = openTurboLibrary()!;
-    const jpeg = encode(library, noise(160, 120, new RandomStream(7n, [])), {
-      subsampling: 0,
-      progressive: 0,
-    });
+    const jpeg = smallJpeg(library);
     const decompressAsync = library.decompressAsync.bind(library);
     let onThreads = 0;
     library.decompressAsync = (...args) => {
@@ -255,10 +255,7 @@ imageTest(
   "TurboDecoder claims no reason of the library for a failure on another thread",
   async () => {
     const library = openTurboLibrary()!;
-    const jpeg = encode(library, noise(160, 120, new RandomStream(7n, [])), {
-      subsampling: 0,
-      progressive: 0,
-    });
+    const jpeg = smallJpeg(library);
     jpeg.set([0xff, 0xc0], jpeg.length >> 1);
     const decoder = new TurboDecoder(library, 2);
     library.hold();
