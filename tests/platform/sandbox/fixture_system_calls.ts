@@ -14,18 +14,14 @@ export interface CallOutcome {
 
 if (import.meta.main) {
   const calls: Call[] = JSON.parse(Deno.args[0]!);
-  const parameters = ["u64", "u64", "u64", "u64", "u64", "u64"] as const;
   const outcomes = calls.map(([name, ...args]): CallOutcome => {
+    const values = Array.from({ length: 6 }, (_, i) => valueOf(args[i] ?? 0));
+    // As a parameter, a text keeps its memory until the call returns.
+    const parameters = values.map((value) => typeof value === "bigint" ? "u64" : "buffer");
     const { symbols } = Deno.dlopen("libc.so.6", {
       call: { name, parameters, result: "i32" },
       errnoAt: { name: "__errno_location", parameters: [], result: "pointer" },
     });
-    const texts = args.map((arg) => new TextEncoder().encode(`${arg}\0`));
-    const values = Array.from({ length: 6 }, (_, i) => {
-      const arg = args[i] ?? 0;
-      if (typeof arg === "number") return BigInt.asUintN(64, BigInt(arg));
-      return BigInt(Deno.UnsafePointer.value(Deno.UnsafePointer.of(texts[i]!)));
-    }) as [bigint, bigint, bigint, bigint, bigint, bigint];
     const errnoAt = new Deno.UnsafePointerView(symbols.errnoAt()!);
     const result = symbols.call(...values);
     return { result, errno: result === -1 ? errnoAt.getInt32() : 0 };
@@ -33,6 +29,11 @@ if (import.meta.main) {
   console.log(
     JSON.stringify({ outcomes, status: ownStatus(), guards: JSON.parse(Deno.args[1] ?? "{}") }),
   );
+}
+
+function valueOf(arg: number | string): bigint | Uint8Array<ArrayBuffer> {
+  if (typeof arg === "number") return BigInt.asUintN(64, BigInt(arg));
+  return new TextEncoder().encode(`${arg}\0`);
 }
 
 /** The kernel's status of this process. Deno shows it only with all permissions. */
