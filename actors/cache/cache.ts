@@ -11,8 +11,9 @@ import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import { ElementFetcher, isSourceGone, refusedAnswer } from "../exactly_once/fetcher.ts";
+import { FinalAcknowledgements } from "../exactly_once/final_acknowledgements.ts";
 import { errorBytesOf } from "../exactly_once/kept_answers.ts";
-import { type ReaderId, readerId, Repeats } from "../exactly_once/repeats.ts";
+import { PRESSED_IDLE_MS, type ReaderId, readerId, Repeats } from "../exactly_once/repeats.ts";
 import {
   type BandwidthFigures,
   type CacheProtocol,
@@ -59,6 +60,7 @@ export function createCache(
       },
       stats: () => cache.stats(),
       askAgain: () => ({ acknowledged: cache.askAgain() }),
+      isRead: () => cache.isRead(),
       resize: ({ windowBytesMax }) => {
         cache.resize(windowBytesMax);
         return null;
@@ -82,6 +84,9 @@ class Cache {
   readonly #window: SlidingWindow<ElementAnswer>;
   readonly #repeats: Repeats;
   readonly #fetcher: ElementFetcher;
+  readonly #acknowledging: FinalAcknowledgements;
+  /** The trainer of each client that reads. */
+  readonly #trainers = new Map<ReaderId, string>();
   /** By trainer. All of these trainers have read the newest element. */
   readonly #waiting = new Map<string, Fifo<Waiting>>();
   /** A trainer's newest figures on how it reads; undefined once they are sent to the task. */
@@ -99,6 +104,7 @@ class Cache {
     this.#repeats = new Repeats(context.world, {
       // The element that this client waited for then goes to another client of the same trainer.
       onEnded: (reader, why) => {
+        this.#trainers.delete(reader);
         for (const trainerId of this.#waiting.keys()) {
           const isMeant = (one: Waiting) => one.reader === reader;
           this.#stopWaiting(trainerId, isMeant, ({ answer }) => answer.reject(why));
@@ -108,6 +114,11 @@ class Cache {
     this.#fetcher = new ElementFetcher(context, task, {
       clientId: CACHE_CLIENT_ID,
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
+    });
+    this.#acknowledging = new FinalAcknowledgements({
+      context,
+      repeats: this.#repeats,
+      acknowledgedWithinMs: PRESSED_IDLE_MS,
     });
   }
 
@@ -146,6 +157,14 @@ class Cache {
     return this.#fetcher.askAgain();
   }
 
+  /** See `ProxyProtocol.isRead`. */
+  isRead(): boolean {
+    const isBehind = this.#trainers.entries().some(([reader, trainerId]) =>
+      !this.#window.atFront(trainerId) && this.#repeats.hasHeard(reader, PRESSED_IDLE_MS)
+    );
+    return !isBehind && this.#acknowledging.settle();
+  }
+
   resize(windowBytesMax: number): void {
     this.#window.resize(windowBytesMax);
   }
@@ -178,6 +197,7 @@ class Cache {
     trainerId: string,
     reader: ReaderId,
   ): ElementAnswer | Promise<ElementAnswer> {
+    this.#trainers.set(reader, trainerId);
     const element = this.#read(trainerId);
     if (element !== undefined) {
       this.#hits++;

@@ -63,6 +63,7 @@ export function createReads(
       },
       stats: () => reads.stats(),
       askAgain: () => ({ acknowledged: reads.askAgain() }),
+      isRead: () => reads.isRead(),
     },
     checks: roundSourceChecks,
     access: roundSourceAccess,
@@ -84,6 +85,8 @@ class Reads {
   #isBeginning = false;
   /** The next group of elements, gathered while the previous round is consumed. */
   #next: Promise<readonly ElementAnswer[]> | undefined;
+  /** Whether `#next` is complete, and has elements or errors. */
+  #holdsNext = false;
   #produced = 0;
   #skipped = 0;
   #served = 0;
@@ -152,6 +155,11 @@ class Reads {
   /** See {@linkcode ElementFetcher.askAgain}. */
   askAgain(): number {
     return this.#fetcher.askAgain();
+  }
+
+  /** See `ProxyProtocol.isRead`. All consumers must hold what is in a round: no loop gets less. */
+  isRead(): boolean {
+    return !this.#holdsNext && !this.#rounds.isAnyOpen;
   }
 
   stop(): void {
@@ -276,6 +284,7 @@ class Reads {
     return first.then((answers) => {
       if (this.#next === gathering && answers[0]?.kind !== "skip") {
         this.#next = undefined;
+        this.#holdsNext = false;
         this.#fill();
       }
       return answers;
@@ -297,6 +306,7 @@ class Reads {
     if (failure !== undefined) return answers.map(() => failure);
     this.#produced += numConsumers;
     const end = answers.find(({ kind }) => kind === "end");
+    this.#holdsNext = end === undefined;
     if (end === undefined) return answers;
     // Too few elements are left for a round: they are dropped, and an error among them goes to all.
     const error = answers.find(({ kind }) => kind === "error");

@@ -20,6 +20,8 @@ export interface Round {
   readonly ready: Promise<void>;
   /** By consumer; undefined once it has fetched its part. Empty until the round is ready. */
   readonly answers: (ElementAnswer | undefined)[];
+  /** Whether its answers are elements or errors, and not only skips or the end. */
+  hasItems: boolean;
   /** Consumers that have confirmed that they hold their part. */
   readonly holders: ConsumerSet;
   /** The confirmations that wait for other consumers, by consumer. */
@@ -81,6 +83,13 @@ export class Rounds {
     return lowest;
   }
 
+  /** Whether a consumer that wants a round has not confirmed that it holds its part. */
+  get isAnyOpen(): boolean {
+    return this.#rounds.values().some(({ number, hasItems, holders }) =>
+      hasItems && this.#floors.some((floor, index) => floor <= number && !holders.has(index))
+    );
+  }
+
   get(number: number): Round | undefined {
     return this.#rounds.get(number);
   }
@@ -91,6 +100,7 @@ export class Rounds {
       number,
       ready,
       answers: [],
+      hasItems: false,
       holders,
       waiting: new Map(),
       groups: new Set(),
@@ -103,6 +113,7 @@ export class Rounds {
   fill(round: Round, answers: readonly ElementAnswer[]): void {
     if (this.#rounds.get(round.number) !== round) return;
     round.answers.push(...answers);
+    round.hasItems = answers.some(({ kind }) => kind === "element" || kind === "error");
     for (const answer of answers) this.#bytes += bytesOfAnswer(answer);
   }
 

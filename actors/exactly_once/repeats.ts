@@ -257,6 +257,12 @@ export class Repeats {
     this.#givenBytes += answer.element.byteLength;
   }
 
+  /** Whether the client has sent a request in the last `patienceMs`, and has not left. */
+  hasHeard(reader: ReaderId, patienceMs: number): boolean {
+    const client = this.#clients.get(reader);
+    return client !== undefined && client.heardMs + patienceMs > this.#world.nowMs();
+  }
+
   /** Clients that may lack an element or error and have sent a request in the last `patienceMs`. */
   awaited(patienceMs: number): readonly Awaited[] {
     const nowMs = this.#world.nowMs();

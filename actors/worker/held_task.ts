@@ -28,11 +28,11 @@ export interface HeldTask {
 }
 
 /**
- * Whether clients need nothing more of a drained task. They still read what is completed or failed,
- * and a cache or scheduler may hold elements.
+ * Whether nobody needs a drained task once its elements have been read. Clients still read the end
+ * of one that is completed, and the error of one that has failed.
  */
-export function hasNothingLeft({ source, task, completed, isUnreadable }: HeldTask): boolean {
-  return source === task && !completed && !isUnreadable;
+export function endsWithDrain({ completed, isUnreadable }: HeldTask): boolean {
+  return !completed && !isUnreadable;
 }
 
 /**

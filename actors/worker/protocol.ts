@@ -229,14 +229,23 @@ export interface ElementGiverProtocol {
   };
 }
 
+/** A cache or scheduler in front of a task. */
+export interface ProxyProtocol extends ElementSourceProtocol, ElementReaderProtocol {
+  /**
+   * The worker drains, and the task gives no more. Answers whether trainers have read all that the
+   * proxy got of it. A cache does not wait for a trainer that has been silent for two minutes.
+   */
+  isRead(request: null): boolean;
+}
+
 /** Sharing: what the cache of a task can be asked. */
-export interface CacheProtocol extends ElementSourceProtocol, ElementReaderProtocol {
+export interface CacheProtocol extends ProxyProtocol {
   /** Bounds the window to this many bytes; the oldest elements are dropped at once. Idempotent. */
   resize(request: { readonly windowBytesMax: number }): null;
 }
 
 /** Coordinated reads: what consumers ask of a task's scheduler. */
-export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReaderProtocol {
+export interface RoundSourceProtocol extends ProxyProtocol {
   /**
    * Reports that this consumer holds its part of a round. The answer comes when all consumers that take
    * part have reported; only then does a training loop get the round. Idempotent.

@@ -5,6 +5,7 @@ import type {
   ElementGiverProtocol,
   ElementReaderProtocol,
   ElementSourceProtocol,
+  ProxyProtocol,
   RoundSourceProtocol,
   WorkerProtocol,
 } from "./protocol.ts";
@@ -33,15 +34,19 @@ export const elementReaderAccess: Access<ElementReaderProtocol> = { askAgain: ["
 /** What tasks ask of readers whose elements they prepare. */
 export const elementGiverAccess: Access<ElementGiverProtocol> = { readSource: ["worker"] };
 
-export const cacheAccess: Access<CacheProtocol> = {
+const proxyAccess: Access<ProxyProtocol> = {
   ...elementSourceAccess,
   ...elementReaderAccess,
+  isRead: ["worker"],
+};
+
+export const cacheAccess: Access<CacheProtocol> = {
+  ...proxyAccess,
   resize: ["worker"],
 };
 
 /** Coordinated reads: the scheduler of a task. */
 export const roundSourceAccess: Access<RoundSourceProtocol> = {
-  ...elementSourceAccess,
-  ...elementReaderAccess,
+  ...proxyAccess,
   confirm: READERS,
 };

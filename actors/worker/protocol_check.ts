@@ -76,6 +76,7 @@ export const elementGiverChecks = checksOf<ElementGiverProtocol>()({
 export const cacheChecks = checksOf<CacheProtocol>()({
   ...elementSource,
   askAgain: nothing,
+  isRead: nothing,
   resize: object({ windowBytesMax: figure }),
 });
 
@@ -83,5 +84,6 @@ export const cacheChecks = checksOf<CacheProtocol>()({
 export const roundSourceChecks = checksOf<RoundSourceProtocol>()({
   ...elementSource,
   askAgain: nothing,
+  isRead: nothing,
   confirm: object({ consumerIndex: count, round: count, absent: optional(list(count)) }),
 });

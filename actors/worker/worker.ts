@@ -14,10 +14,16 @@ import {
 import { dispatcherAnswers } from "../dispatcher/protocol_check.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
+import type { FencedRef } from "../runtime/ref.ts";
 import { RareLog } from "../runtime/rare_log.ts";
 import { Sleep, sleep } from "../runtime/timers.ts";
-import { hasNothingLeft, type HeldTask, statusOf } from "./held_task.ts";
-import type { ElementSourceStats, TaskSourceStats, WorkerProtocol } from "./protocol.ts";
+import { endsWithDrain, type HeldTask, statusOf } from "./held_task.ts";
+import type {
+  ElementSourceStats,
+  ProxyProtocol,
+  TaskSourceStats,
+  WorkerProtocol,
+} from "./protocol.ts";
 import { workerAccess } from "./protocol_access.ts";
 import { workerChecks } from "./protocol_check.ts";
 import { SaveBeginnings } from "./tasks/begin_save.ts";
@@ -50,8 +56,8 @@ const REFUSALS: readonly LeatErrorCode[] = [
 ];
 /** How long a heartbeat waits for figures, in ms. After that it sends the previous ones. */
 const MEASURE_TIMEOUT_MS = 100;
-/** How long to wait before trying again to drop a task whose client is silent, in ms. */
-const DROP_RETRY_MS = 1_000;
+/** How long to wait before asking again whether all of a drained task has been read, in ms. */
+const READ_RETRY_MS = 500;
 /** How long to wait before trying again to place a cache or scheduler, in ms. */
 const PLACE_RETRY_MS = 1_000;
 
@@ -134,28 +140,43 @@ class Worker {
   }
 
   async #drainTask(held: HeldTask, timeoutMs: number): Promise<boolean> {
+    const untilMs = this.#context.world.nowMs() + timeoutMs;
+    const { definition: { taskId } } = held;
     try {
-      const isFetched = await this.#context.ask(held.task, "drain", null, { timeoutMs });
-      if (hasNothingLeft(held)) this.#context.run(() => this.#dropDrained(held, isFetched));
-      return true;
+      await this.#context.ask(held.task, "drain", null, { timeoutMs });
     } catch {
       return false;
     }
+    if (endsWithDrain(held)) this.#context.run(() => this.#dropDrained(held));
+    while (this.#tasks.get(taskId) === held && !held.failed && !await this.#isRead(held)) {
+      if (this.#context.world.nowMs() >= untilMs) return false;
+      await sleep(this.#context, READ_RETRY_MS);
+    }
+    return true;
   }
 
   /**
    * Drops a drained task, because its epoch must not wait for the worker's other tasks. First waits
    * for silent clients that may come back: those would take the loss of the task for its end.
    */
-  async #dropDrained(held: HeldTask, isFetched: boolean): Promise<void> {
+  async #dropDrained(held: HeldTask): Promise<void> {
     const { task, definition: { taskId } } = held;
-    while (!isFetched && this.#tasks.get(taskId) === held) {
-      await sleep(this.#context, DROP_RETRY_MS);
-      isFetched = await this.#context.ask(task, "drain", null, { timeoutMs: DROP_RETRY_MS })
-        .catch(() => false);
+    const isFetched = () =>
+      this.#context.ask(task, "drain", null, { timeoutMs: MEASURE_TIMEOUT_MS }).catch(() => false);
+    while (this.#tasks.get(taskId) === held && !(await isFetched() && await this.#isRead(held))) {
+      await sleep(this.#context, READ_RETRY_MS);
     }
     await this.#endTask(taskId);
     this.wake();
+  }
+
+  /** Whether trainers have read all that a drained task's cache or scheduler holds. */
+  async #isRead({ task, source }: HeldTask): Promise<boolean> {
+    if (source === task) return true;
+    if (source === undefined) return false;
+    const proxy = source as FencedRef<ProxyProtocol>;
+    return await this.#context.ask(proxy, "isRead", null, { timeoutMs: HEARTBEAT_ATTEMPT_MS })
+      .catch(() => false);
   }
 
   wake(): void {

@@ -5,6 +5,7 @@ import { workerAt } from "../../actors/worker/protocol.ts";
 import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import { ACKNOWLEDGED_WITHIN_MS } from "../../actors/worker/tasks/task.ts";
 import { Dataset } from "../../data/dataset.ts";
+import type { DistributeOptions } from "../../data/operators/distribute.ts";
 import { LeatError } from "../../core/error.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { SimCluster } from "../../sim/engine/cluster.ts";
@@ -28,7 +29,8 @@ const DEFINITION = {
 
 /** More elements than a worker holds ready. */
 const ELEMENTS = 2_000;
-const DISTINCT = Dataset.range(ELEMENTS);
+/** Of unknown length: rounds of a dataset of known length would be refused. */
+const DISTINCT = Dataset.range(ELEMENTS).filter((index) => index >= 0);
 
 /** Longest time of a message, in ms. */
 const MARGIN_MS = 100;
@@ -208,10 +210,11 @@ function readAll(
   cluster: SimCluster,
   readings: Readings,
   processingMode: "DYNAMIC" | "OFF" | "DATA",
+  options: Partial<DistributeOptions> = {},
 ): { readonly taken: number[]; isEnded: boolean } {
   const reading = { taken: [] as number[], isEnded: false };
-  const node = cluster.addNode("reader", () => {});
-  const make = (service: string) => DISTINCT.distribute({ service, processingMode });
+  const node = cluster.addNode(`reader-${options.consumerIndex ?? 0}`, () => {});
+  const make = (service: string) => DISTINCT.distribute({ service, processingMode, ...options });
   const step = async (element: unknown) => {
     reading.taken.push(element as number);
     await node.host.sleep(5);
@@ -244,6 +247,56 @@ Deno.test("an epoch that had begun before a worker drains for another job ends w
     if (mode === "DYNAMIC") assertEquals(reading!.taken.length, ELEMENTS);
     else assert(reading!.taken.length < 2 * ELEMENTS, "the worker must not have produced all");
   }
+});
+
+Deno.test("an epoch of coordinated reads ends without a worker that drains for another job, and loses no round", async () => {
+  for (const mode of ["DYNAMIC", "OFF"] as const) {
+    using readings = new Readings();
+    let pair: ReturnType<typeof readAll>[] = [];
+    const cluster = await startDraining(readings, async (cluster) => {
+      pair = [0, 1].map((consumerIndex) =>
+        readAll(cluster, readings, mode, { jobName: "rounds", numConsumers: 2, consumerIndex })
+      );
+      const isBegun = () => pair.every(({ taken }) => taken.length > 100);
+      await cluster.run({ until: isBegun, timeMaxMs: 60_000 });
+    });
+    const isEnded = () => pair.every(({ isEnded }) => isEnded);
+    await cluster.run({ until: isEnded, timeMaxMs: DRAIN_MS / 2 });
+    assertEquals(pair[0]!.taken.length, pair[1]!.taken.length, mode);
+    const taken = pair.flatMap(({ taken }) => taken);
+    assertEquals(new Set(taken).size, ELEMENTS, mode);
+    if (mode === "DYNAMIC") assertEquals(taken.length, ELEMENTS);
+  }
+});
+
+Deno.test("a draining worker waits for trainers that are behind in a shared window", async () => {
+  const cluster = new SimCluster({ seed: 1n, faults: NO_FAULTS });
+  using readings = new Readings();
+  cluster.addNode(DISPATCHER_NODE, bootDispatcher());
+  cluster.addNode("worker", bootWorker());
+  const operator = cluster.addNode("operator", () => {});
+  const taken: Record<string, number[]> = { fast: [], slow: [] };
+  for (const [trainerId, elements] of Object.entries(taken)) {
+    const node = cluster.addNode(trainerId, () => {});
+    const shared = (service: string) =>
+      Dataset.range(ELEMENTS).repeat()
+        .distribute({ service, jobName: "shared", sharing: { trainerId } });
+    const step = async (element: unknown) => {
+      elements.push(element as number);
+      await node.host.sleep(trainerId === "fast" ? 5 : 50);
+    };
+    takeAll(readings.open(node, shared), step).catch(() => {});
+  }
+  await cluster.run({ until: () => taken["fast"]!.length > 500, timeMaxMs: 60_000 });
+  let isDrained: boolean | undefined;
+  operator.system.ask(workerAt("worker"), "drain", { timeoutMs: DRAIN_MS }, {
+    timeoutMs: 2 * DRAIN_MS,
+  }).then((answer) => isDrained = answer);
+  await cluster.run({ until: () => isDrained !== undefined, timeMaxMs: 2 * DRAIN_MS });
+  cluster.node("worker").crash();
+  await runFor(cluster, DRAIN_MS);
+  assertEquals(isDrained, true);
+  assertEquals(taken["slow"], taken["fast"]);
 });
 
 Deno.test("a share of a draining worker waits for the worker's next life", async () => {

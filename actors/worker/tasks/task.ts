@@ -17,8 +17,8 @@ import type {
 import { elementSourceAccess } from "../protocol_access.ts";
 import { taskChecks } from "../protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../../exactly_once/fetcher.ts";
+import { FinalAcknowledgements } from "../../exactly_once/final_acknowledgements.ts";
 import { PRESSED_IDLE_MS, readerId, releaseArrived, Repeats } from "../../exactly_once/repeats.ts";
-import { FinalAcknowledgements } from "./final_acknowledgements.ts";
 import type { Runner, RunnerFactory, RunnerOutcome } from "../runner/runner.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline, type TaskPipelineOptions } from "./task_pipeline.ts";

@@ -69,6 +69,18 @@ Deno.test("cache acknowledges its task's answers so that the task can end", asyn
   assertEquals(answer, { acknowledged: 3 });
 });
 
+Deno.test("cache says that all is read when no trainer that has not left is behind", async () => {
+  const { bench, cache, read } = cached(Dataset.range(100).repeat(), 1 << 20);
+  await using _ = bench;
+  const isRead = () => bench.system.ask(cache, "isRead", null, { timeoutMs: 60_000 });
+  for (let i = 0; i < 3; i++) await read("front", 1);
+  await read("behind", 2);
+  await bench.system.ask(cache, "leave", { clientId: 1 }, { timeoutMs: 60_000 });
+  assertEquals(await isRead(), false);
+  await bench.system.ask(cache, "leave", { clientId: 2 }, { timeoutMs: 60_000 });
+  assertEquals(await isRead(), true);
+});
+
 Deno.test("cache continues a trainer that returns under its id as another client", async () => {
   const { bench, read } = cached(Dataset.range(100).repeat(), 1 << 20);
   await using _ = bench;

@@ -1,11 +1,12 @@
 /**
- * The end of a draining task: it waits until its readers have acknowledged all answers. An answer
- * may be lost, so it sends `askAgain` to readers that have not done so. They repeat their requests.
+ * The end of a source whose worker drains: it waits until its readers have acknowledged all answers.
+ * An answer may be lost, so it sends `askAgain` to readers that have not done so. They repeat their
+ * requests.
  */
-import { LeatError } from "../../../core/error.ts";
-import type { Awaited, Repeats } from "../../exactly_once/repeats.ts";
-import type { ActorContext } from "../../runtime/actor.ts";
-import { sleep } from "../../runtime/timers.ts";
+import { LeatError } from "../../core/error.ts";
+import type { ActorContext } from "../runtime/actor.ts";
+import { sleep } from "../runtime/timers.ts";
+import type { Awaited, Repeats } from "./repeats.ts";
 
 /** Pause before `askAgain` is sent to all of them, in ms; doubles each time up to the maximum. */
 const PAUSE_MIN_MS = 100;
@@ -19,8 +20,8 @@ interface FinalAcknowledgementsOptions {
   readonly repeats: Repeats;
   /** How long to wait for a reader that does not answer, in ms. */
   readonly acknowledgedWithinMs: number;
-  /** Called when no readers remain to wait for. */
-  readonly onChange: () => void;
+  /** Called after each acknowledgement, and when no readers remain to wait for. */
+  readonly onChange?: () => void;
 }
 
 export class FinalAcknowledgements {
@@ -58,7 +59,7 @@ export class FinalAcknowledgements {
       await Promise.all(this.#awaited.map((one) => this.#call(one)));
     }
     this.#isCalling = false;
-    this.#options.onChange();
+    this.#options.onChange?.();
   }
 
   #leftMs({ untilMs }: Awaited): number {
@@ -79,6 +80,6 @@ export class FinalAcknowledgements {
       if (!GONE.includes(details?.["reason"])) return;
       repeats.leave(awaited.reader);
     }
-    onChange();
+    onChange?.();
   }
 }
