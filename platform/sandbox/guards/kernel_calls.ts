@@ -14,6 +14,7 @@ const SYMBOLS = {
   fcntl: { parameters: ["i32", "i32", "i32"], result: "i32" },
   dup2: { parameters: ["i32", "i32"], result: "i32" },
   prctl: { parameters: ["i32", "u64", "u64", "u64", "u64"], result: "i32" },
+  setSeccomp: { name: "prctl", parameters: ["i32", "u64", "buffer", "u64", "u64"], result: "i32" },
   setrlimit: { parameters: ["i32", "buffer"], result: "i32" },
   capset: { parameters: ["buffer", "buffer"], result: "i32" },
   execveat: {
@@ -40,6 +41,8 @@ const PR_SET_NO_NEW_PRIVS = 38;
 const PR_CAP_AMBIENT = 47;
 const PR_CAP_AMBIENT_CLEAR_ALL = 4n;
 const SECCOMP_MODE_FILTER = 2n;
+const SOCK_FPROG_BYTES = 16;
+const SOCK_FILTER_BYTES = 8;
 const SIGKILL = 9n;
 // capabilities(7)
 const LINUX_CAPABILITY_VERSION_3 = 0x2008_0522;
@@ -187,10 +190,13 @@ export class KernelCalls {
 
   /** Installs a filter of system calls. False if the kernel does not support filters. */
   filterCalls(filter: Uint8Array<ArrayBuffer>): boolean {
-    // sock_fprog: u16, and a pointer.
-    const program = new BigUint64Array([BigInt(filter.byteLength / 8), addressOf(filter)]);
-    const address = addressOf(program);
-    return this.#calls.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, address, 0n, 0n) === 0;
+    // sock_fprog: u16, and a pointer to the filter, which follows here.
+    const program = new Uint8Array(new ArrayBuffer(SOCK_FPROG_BYTES + filter.byteLength));
+    program.set(filter, SOCK_FPROG_BYTES);
+    const fields = new BigUint64Array(program.buffer, 0, 2);
+    fields[0] = BigInt(filter.byteLength / SOCK_FILTER_BYTES);
+    fields[1] = addressOf(program) + BigInt(SOCK_FPROG_BYTES);
+    return this.#calls.setSeccomp(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0n, 0n) === 0;
   }
 
   /** The files mapped into this process, which are Deno and its libraries. */
@@ -210,16 +216,17 @@ export class KernelCalls {
     [first, last]: ExecPassword,
   ): never {
     this.#calls.closeRange(SYS_CLOSE_RANGE, STANDARD_FILES, 0xffff_ffff, CLOSE_RANGE_CLOEXEC);
-    const strings = command.map(cString);
     const inherited = stringsIn(this.#contents("/proc/self/environ"));
     // Of two values of a variable, the first one counts.
     const environment = [...variables.map(cString), ...inherited];
+    // One block that the call has as a parameter: what is known by its address alone may be freed.
+    const { block, addresses } = inOneBlock([...command.map(cString), ...environment]);
     this.#calls.execveat(
       BigInt(callsOf(Deno.build.arch).byArguments.execveat),
       BigInt(first) << 32n | AT_FDCWD,
-      strings[0]!,
-      pointersTo(strings),
-      pointersTo(environment),
+      block,
+      pointers(addresses.slice(0, command.length)),
+      pointers(addresses.slice(command.length)),
       BigInt(last) << 32n,
     );
     throw failed(`execveat of ${command[0]}`);
@@ -273,12 +280,30 @@ function stringsIn(block: Uint8Array): Uint8Array<ArrayBuffer>[] {
   return strings;
 }
 
-/** A null-terminated list of pointers. */
-function pointersTo(strings: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(new BigUint64Array([...strings.map(addressOf), 0n]).buffer);
+/** The strings one after another, and the address of each. The first is at the block's start. */
+function inOneBlock(
+  strings: readonly Uint8Array[],
+): { readonly block: Uint8Array<ArrayBuffer>; readonly addresses: readonly bigint[] } {
+  const length = strings.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const block = new Uint8Array(new ArrayBuffer(length));
+  const base = addressOf(block);
+  const addresses: bigint[] = [];
+  let at = 0;
+  for (const string of strings) {
+    block.set(string, at);
+    addresses.push(base + BigInt(at));
+    at += string.byteLength;
+  }
+  return { block, addresses };
 }
 
-function addressOf(bytes: Uint8Array<ArrayBuffer> | BigUint64Array<ArrayBuffer>): bigint {
+/** A null-terminated list of pointers. */
+function pointers(addresses: readonly bigint[]): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(new BigUint64Array([...addresses, 0n]).buffer);
+}
+
+/** Valid as long as the array is in use. Its memory must be an `ArrayBuffer` of its own. */
+function addressOf(bytes: Uint8Array<ArrayBuffer>): bigint {
   return BigInt(Deno.UnsafePointer.value(Deno.UnsafePointer.of(bytes)));
 }
 
