@@ -37,7 +37,7 @@ export class PythonFunction<F extends AnyFunction = AnyFunction> {
 
 /**
  * Refers to a function of a Python file, for `map` and other operators. Processes of Python call it,
- * one for each core of the host that runs the operator. They need the package `leat` and the
+ * at a time one for each core of the host that runs the operator. They need the package `leat` and the
  * permission `--allow-run=python3`. A confined worker calls only functions in folders that it was
  * granted with `--allow-python`. `docs/python.md` says more.
  *

@@ -9,8 +9,9 @@ const VIRTUAL = /^(docker|br-|veth|virbr|vmnet|vboxnet|cni|flannel|utun|podman)/
 
 /**
  * The host to name in this node's URL: the address it listens on, or, if it listens on all
- * interfaces, an address that other hosts can reach. Real interfaces are preferred to virtual ones,
- * and IPv4 to IPv6 among either. Without any such address it is `127.0.0.1`.
+ * interfaces, an address that other hosts can reach: for `0.0.0.0` an IPv4 one. Real interfaces are
+ * preferred to virtual ones, and IPv4 to IPv6 among either. Without any such address it is
+ * `127.0.0.1`.
  * @param hostname The address that the server listens on.
  * @param interfaces Default: this host's, as far as the process may read them (`--allow-sys`).
  */
@@ -19,7 +20,10 @@ export function advertisedHost(
   interfaces: readonly HostInterface[] = hostInterfaces(),
 ): string {
   if (hostname !== "0.0.0.0" && hostname !== "::") return bracketed(hostname);
-  const reachable = interfaces.filter(isReachable).sort((a, b) => rank(a) - rank(b));
+  const reachable = interfaces
+    .filter(({ family }) => hostname === "::" || family === "IPv4")
+    .filter(isReachable)
+    .sort((a, b) => rank(a) - rank(b));
   return bracketed(reachable[0]?.address ?? "127.0.0.1");
 }
 

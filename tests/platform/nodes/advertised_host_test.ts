@@ -20,10 +20,15 @@ Deno.test("advertisedHost for all interfaces prefers IPv4, then real ones, never
   const all = [LOOPBACK, LOOPBACK_6, LINK_LOCAL, UNCONFIGURED, BRIDGE, GLOBAL_6, ETHERNET];
   assertEquals(advertisedHost("0.0.0.0", all), "10.0.0.5");
   assertEquals(advertisedHost("::", all), "10.0.0.5");
-  assertEquals(advertisedHost("0.0.0.0", all.slice(0, -1)), "[2001:db8::5]");
+  assertEquals(advertisedHost("::", all.slice(0, -1)), "[2001:db8::5]");
   assertEquals(advertisedHost("0.0.0.0", all.slice(0, -2)), "172.17.0.1");
   assertEquals(advertisedHost("0.0.0.0", all.slice(0, -3)), "127.0.0.1");
   assertEquals(advertisedHost("0.0.0.0", []), "127.0.0.1");
+});
+
+Deno.test("advertisedHost names no IPv6 address of a server that listens on 0.0.0.0", () => {
+  assertEquals(advertisedHost("0.0.0.0", [GLOBAL_6, BRIDGE]), "172.17.0.1");
+  assertEquals(advertisedHost("0.0.0.0", [GLOBAL_6]), "127.0.0.1");
 });
 
 Deno.test("advertisedHost works without permission to read the interfaces", async () => {
