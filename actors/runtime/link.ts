@@ -49,10 +49,13 @@ export function closedThere({ code, message, details, cause }: LeatError): LeatE
   return new LeatError(code, message, { cause, details: { ...details, reason: CLOSED_THERE } });
 }
 
-/** Whether a link was closed at its other end, as far as its carrier can tell. */
+/**
+ * Whether a link was closed at its other end, as far as its carrier can tell, or because the other
+ * node's token was withdrawn: either way only the other node can open another.
+ */
 export function isClosedThere({ code, details }: LeatError): boolean {
   // A node that stops sends `cancelled`.
-  return code === "cancelled" || details?.reason === CLOSED_THERE;
+  return code === "cancelled" || code === "unauthenticated" || details?.reason === CLOSED_THERE;
 }
 
 /** The `details.reason` for a node name that a connector has no address for. */

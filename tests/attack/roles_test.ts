@@ -182,6 +182,35 @@ Deno.test("pages are for admins, workers and viewers, by the header or by a proo
   await rejection(askForState(cluster.service, { token: TEAM.token }), "permission_denied");
 });
 
+Deno.test("a job goes on with the other workers when the token of one is withdrawn", async () => {
+  await using folder = await TempFolder.make();
+  const file = `${folder.path}/tokens`;
+  const write = (entries: readonly (typeof ONE)[]) =>
+    Deno.writeTextFile(file, entries.map((e) => `${e.name} ${e.role} ${e.token}\n`).join(""));
+  await write([ONE, TWO, TEAM]);
+  await using dispatcher = await serveDispatcher({
+    ...{ ...QUIET, tokens: { file }, workerGraceMs: 3_000, workerTimeoutMs: 3_600_000 },
+  });
+  const service = dispatcher.address;
+  const serve = ({ name, token }: typeof ONE) =>
+    serveWorker({ ...QUIET, name, dispatcher: service, token, tokens: [TEAM] });
+  await using _one = await serve(ONE);
+  await using _two = await serve(TWO);
+  await until(async () => (await dispatcher.describe()).workers.length === 2, 10);
+  const reading = Dataset.range(5_000)
+    .distribute({ service, token: TEAM.token, processingMode: "DYNAMIC" })[Symbol.asyncIterator]();
+  const taken: unknown[] = [];
+  // Both workers have splits.
+  for (let i = 0; i < 100; i++) taken.push((await reading.next()).value);
+  await write([ONE, TEAM, EYES]);
+  const sees = () => askForState(service, { token: EYES.token }).then(() => true, () => false);
+  await until(sees, 10);
+  for (let next = await reading.next(); !next.done; next = await reading.next()) {
+    taken.push(next.value);
+  }
+  assertEquals(new Set(taken).size, taken.length);
+});
+
 Deno.test("a file of tokens is read again when it changes: new ones get in, withdrawn ones go", async () => {
   await using folder = await TempFolder.make();
   const file = `${folder.path}/tokens`;

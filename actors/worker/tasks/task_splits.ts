@@ -1,5 +1,5 @@
 /** Requests splits for a task from the dispatcher. */
-import { LeatError } from "../../../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import type { Split } from "../../../data/sharding/splits.ts";
 import {
   type DispatcherProtocol,
@@ -22,10 +22,13 @@ type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 /** How long one request for a split may go unanswered before it is asked again, in ms. */
 const SPLIT_ATTEMPT_MS = 2_000;
 
+/** Codes with which the dispatcher refuses the worker, for example after its token was withdrawn. */
+const NOT_ADMITTED: readonly LeatErrorCode[] = ["unauthenticated", "permission_denied"];
+
 /** How long a reader may take to read and send elements of a source, in ms. */
 const GIVEN_TIMEOUT_MS = 60_000;
 
-/** The `details.reason` of failed elements once the dispatcher has ended their task. */
+/** The `details.reason` of failed elements once their task has no splits any more. */
 export const TASK_FENCED = "task_fenced";
 
 /** Asks the dispatcher for splits. Requests are numbered, so that a repeated one is handled once. */
@@ -88,7 +91,7 @@ export class TaskSplits {
       async (repetition, count) => {
         if (this.#closed) return [];
         const request = this.#numbered({ source, repetition, ...(count > 1 ? { count } : {}) });
-        const { split, more = [] } = await this.#ask(request);
+        const { split, more = [] } = await this.#askAdmitted(request);
         return split === null ? [] : [split, ...more];
       },
     );
@@ -118,6 +121,22 @@ export class TaskSplits {
     return { taskId: this.#definition.taskId, number, ...request };
   }
 
+  /**
+   * As `#ask`. If the dispatcher refuses this worker, the task ends: that is no failure of the data,
+   * and other workers go on.
+   */
+  async #askAdmitted(request: SplitRequest): Promise<SplitAnswer> {
+    try {
+      return await this.#ask(request);
+    } catch (error) {
+      const failure = LeatError.from(error);
+      if (!NOT_ADMITTED.includes(failure.code)) throw failure;
+      const { taskId } = this.#definition;
+      this.#context.world.log("error", `Task ${taskId} gets no splits: ${failure.message}`);
+      throw fenced(failure.message);
+    }
+  }
+
   async #ask(request: SplitRequest): Promise<SplitAnswer> {
     const askOptions = {
       timeoutMs: this.#timeoutMs,
@@ -135,9 +154,7 @@ export class TaskSplits {
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.details?.["reason"] !== TASK_ENDED) throw failure;
-      throw new LeatError("failed_precondition", failure.message, {
-        details: { reason: TASK_FENCED },
-      });
+      throw fenced(failure.message);
     }
   }
 
@@ -147,9 +164,7 @@ export class TaskSplits {
    */
   #none(): null {
     if (this.#definition.dataset.cardinality !== -1) return null;
-    throw new LeatError("failed_precondition", "The worker is draining", {
-      details: { reason: TASK_FENCED },
-    });
+    throw fenced("The worker is draining");
   }
 
   /** Notes the reader that requests the task's elements. */
@@ -248,6 +263,10 @@ export class SplitSupply {
     const enough = Math.ceil(this.#requestMs / (REQUEST_SHARE_MAX * this.#workMs));
     return Math.max(1, Math.min(SPLITS_AT_ONCE_MAX, 2 * this.#asked, enough));
   }
+}
+
+function fenced(message: string): LeatError {
+  return new LeatError("failed_precondition", message, { details: { reason: TASK_FENCED } });
 }
 
 function checkWanted(isWanted: () => boolean): void {
