@@ -188,6 +188,7 @@ class Dispatcher {
       liveness.begin(tx);
       for (const iterationId of state.iterations.keys()) taskRequests.list(iterationId);
     });
+    for (const { ref, alive } of workers.values()) if (alive) this.#context.tell(ref, "wake", null);
     liveness.watch();
     this.#scaleLater();
   }

@@ -16,6 +16,11 @@ export interface Transaction {
   readonly wallMs: number;
   /** The names of the workers that share new jobs of static policies. */
   readonly listedWorkers: readonly string[];
+  /**
+   * Live workers of the journal that have not been heard since this dispatcher started, and may have
+   * ended with it; for each, the iterations of which it gets tasks once it is heard.
+   */
+  readonly unheard: Map<string, Set<number>>;
   /** Journals a record and applies it. */
   append(record: JournalRecord): void;
 }

@@ -41,6 +41,7 @@ export class Transactions {
         return world.wallMs();
       },
       listedWorkers: settings.workers,
+      unheard: unheardWorkers(state),
       append: (record) => this.#append(record),
     };
   }
@@ -192,6 +193,11 @@ export class Transactions {
       throw failure;
     };
   }
+}
+
+function unheardWorkers({ workers }: DispatcherState): Map<string, Set<number>> {
+  const alive = workers.values().filter((worker) => worker.alive);
+  return new Map(alive.map(({ name }) => [name, new Set()]));
 }
 
 /** The outcome of a decision: an answer or a known error. Throws bugs. */

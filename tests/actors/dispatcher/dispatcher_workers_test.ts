@@ -23,6 +23,27 @@ Deno.test("every worker gets one task of every iteration, whichever came first",
   assertEquals([await a.heartbeat(), await b.heartbeat()], [[1, 3], [2, 4]]);
 });
 
+Deno.test("after a restart, a worker gets tasks of new iterations once it is heard, and no iteration waits for it", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const [live, late] = [cluster.worker("live"), cluster.worker("late")];
+  for (const worker of [live, late]) await worker.heartbeat();
+  await cluster.restart();
+  await settle();
+  assertEquals([live.wakes, late.wakes], [1, 1], "they are dialled");
+  const first = await cluster.open(datasetId, OFF);
+  assertEquals(await live.heartbeat(), [1]);
+  live.complete(1);
+  await live.heartbeat();
+  assertEquals(await isFinished(cluster, first.clientId), true);
+  const second = await cluster.open(datasetId, OFF);
+  assertEquals(await live.heartbeat(), [1, 2]);
+  assertEquals(await late.heartbeat(), [3]);
+  live.complete(2);
+  await live.heartbeat();
+  assertEquals(await isFinished(cluster, second.clientId), false);
+});
+
 Deno.test("a new life of a worker ends its tasks and gets new ones; the old life is refused", async () => {
   await using cluster = await TestCluster.start();
   const worker = cluster.worker("w");
