@@ -18,9 +18,9 @@ export interface Transaction {
   readonly listedWorkers: readonly string[];
   /**
    * Live workers of the journal that have not been heard since this dispatcher started, and may have
-   * ended with it; for each, the iterations of which it gets tasks once it is heard.
+   * ended with it. They get no tasks, except for shares of static policies, which wait for them anyway.
    */
-  readonly unheard: Map<string, Set<number>>;
+  readonly unheard: Set<string>;
   /** Journals a record and applies it. */
   append(record: JournalRecord): void;
 }

@@ -41,7 +41,7 @@ export class Transactions {
         return world.wallMs();
       },
       listedWorkers: settings.workers,
-      unheard: unheardWorkers(state),
+      unheard: new Set(state.workers.values().filter(({ alive }) => alive).map(({ name }) => name)),
       append: (record) => this.#append(record),
     };
   }
@@ -193,11 +193,6 @@ export class Transactions {
       throw failure;
     };
   }
-}
-
-function unheardWorkers({ workers }: DispatcherState): Map<string, Set<number>> {
-  const alive = workers.values().filter((worker) => worker.alive);
-  return new Map(alive.map(({ name }) => [name, new Set()]));
 }
 
 /** The outcome of a decision: an answer or a known error. Throws bugs. */

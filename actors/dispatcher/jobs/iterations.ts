@@ -16,8 +16,8 @@ export function parametersOf(state: DispatcherState, { jobId }: Iteration): JobP
 }
 
 /**
- * Gives the worker a task of the iteration, unless it has one or the iteration is done. One that is
- * `unheard` gets it later, except for its share of a static policy, which no other worker can do.
+ * Gives the worker a task of the iteration, unless it has one, the iteration is done, or the worker
+ * is still `unheard`.
  */
 export function createTask(tx: Transaction, iteration: Iteration, worker: string): void {
   const { state } = tx;
@@ -25,8 +25,7 @@ export function createTask(tx: Transaction, iteration: Iteration, worker: string
   const mode = state.modeOf(iteration);
   if (iteration.finished || !mode.hasWorkFor({ state, iteration }, worker)) return;
   if (state.taskAt(iterationId, worker) !== undefined) return;
-  const later = mode.hasFixedWorkers ? undefined : tx.unheard.get(worker);
-  if (later !== undefined) return void later.add(iterationId);
+  if (tx.unheard.has(worker) && !mode.hasFixedWorkers) return;
   const seed = mode.seedForTask(iteration, tx.random);
   tx.append({ type: "task_created", taskId: state.nextId("task"), iterationId, worker, seed });
 }

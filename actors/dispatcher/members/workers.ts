@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import { type FencedRef, formatRef, sameActor } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
-import type { Iteration, Task, Worker } from "../state/entities.ts";
+import type { Task, Worker } from "../state/entities.ts";
 import { createTask, endTask, finishIfDone, taskDefinition } from "../jobs/iterations.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "../protocol.ts";
 import type { WorkNews } from "../protocol_heartbeats.ts";
@@ -44,11 +44,10 @@ export function workerHeartbeat(
   if (before !== ref.incarnation && before !== request.follows) {
     return { kind: "takeover", incarnation: before };
   }
-  const lacking = tx.unheard.get(name) ?? [];
-  tx.unheard.delete(name);
+  const isUnheard = tx.unheard.delete(name);
   if (!worker?.alive || worker.ref.incarnation !== ref.incarnation) {
     register(tx, request, speaker);
-  } else createTasks(tx, worker, [...lacking].flatMap((id) => state.iterations.get(id) ?? []));
+  } else if (isUnheard) createTasks(tx, worker);
   const endedTasks = tasks.filter((status) => !report(tx, name, status))
     .map(({ taskId }) => taskId);
   if (request.figures?.draining === true) endUnreported(tx, request);
@@ -116,14 +115,13 @@ function register(tx: Transaction, request: HeartbeatRequest, { sender }: Speake
     ...definedFields({ process, isPrivate }),
   });
   // Before `finishIfDone`, because a restarted worker starts its unfinished tasks again.
-  const registered = state.workers.get(name)!;
-  createTasks(tx, registered, state.iterationsFor(registered));
+  createTasks(tx, state.workers.get(name)!);
   for (const iterationId of affected) finishIfDone(tx, iterationId);
 }
 
-/** Gives the worker tasks of those of the iterations that it should serve. */
-function createTasks(tx: Transaction, worker: Worker, iterations: Iterable<Iteration>): void {
-  for (const iteration of iterations) {
+/** Gives the worker tasks of all iterations that it should serve. */
+function createTasks(tx: Transaction, worker: Worker): void {
+  for (const iteration of tx.state.iterationsFor(worker)) {
     if (isServedBy(tx.state, iteration, worker)) createTask(tx, iteration, worker.name);
   }
 }

@@ -38,6 +38,8 @@ Deno.test("after a restart, a worker gets tasks of new iterations once it is hea
   assertEquals(await isFinished(cluster, first.clientId), true);
   const second = await cluster.open(datasetId, OFF);
   assertEquals(await live.heartbeat(), [1, 2]);
+  await cluster.restart();
+  await live.heartbeat();
   assertEquals(await late.heartbeat(), [3]);
   live.complete(2);
   await live.heartbeat();

@@ -69,7 +69,7 @@ Deno.test("the thread of a node loads what every node needs, and no role before 
     ...await loadedBy("server/service_thread.ts"),
   ];
   const all = new Set(modules);
-  assert(all.size <= 105, `a node's thread loads ${all.size} modules`);
+  assert(all.size <= 106, `a node's thread loads ${all.size} modules`);
   assertEquals(packagesOf(modules), ["comlink", "msgpackr", "valibot"]);
   for (const role of ["dispatcher", "worker"]) {
     modules.push(...await loadedBy(`server/${role}_role.ts`));
@@ -79,7 +79,7 @@ Deno.test("the thread of a node loads what every node needs, and no role before 
 
 Deno.test("the thread of a node does not process the modules of other roles", async () => {
   const modules = await loadedBy("server/service_thread.ts", true);
-  assert(modules.length <= 78, `a node's thread looks through ${modules.length} modules`);
+  assert(modules.length <= 80, `a node's thread looks through ${modules.length} modules`);
 });
 
 Deno.test("the launcher of a confined process loads only Leat's own modules", async () => {

@@ -29,7 +29,7 @@ export class Decider implements Transaction {
   nowMs = 0;
   readonly wallMs = 0;
   readonly listedWorkers = [];
-  readonly unheard = new Map<string, Set<number>>();
+  readonly unheard = new Set<string>();
   #requests = 0;
   #numbers = new Map<string, number>();
   readonly #owners = new SplitOwners();

@@ -73,7 +73,7 @@ class Decider implements Transaction {
   readonly consumers = new Consumers();
   readonly assigned = new Map<string, string>();
   readonly listedWorkers = ["w0", "w2"];
-  readonly unheard = new Map<string, Set<number>>();
+  readonly unheard = new Set<string>();
   state = new DispatcherState();
   nowMs = 0;
   #requests = 0;
