@@ -255,6 +255,26 @@ Deno.test("an error behind prefetch on a thread carries message, stack and cause
   assertEquals(await outcomesOf(iterator), [{ element: 2 }, { element: 3 }]);
 });
 
+Deno.test("prefetch on a thread goes on behind an error whose cause throws when it is read", async () => {
+  await using host = new ThreadsHost(1);
+  const dataset = Dataset.range(4).map((x) => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    const asked = {
+      get: () => {
+        throw 1;
+      },
+    };
+    if (x === 1) throw new Error("revoked", { cause: proxy });
+    if (x === 2) throw Object.defineProperty(new Error("asked"), "stack", asked);
+    return x;
+  });
+  const there = await runApart(dataset.prefetch(1, APART), host);
+  assertEquals(there.obstacles, []);
+  assertEquals(there.outcomes, (await runHere(dataset.prefetch(1), host)).outcomes);
+  assertEquals(there.outcomes.length, 4);
+});
+
 Deno.test("a pipeline that cannot leave runs here behind prefetch, and explain says why", async () => {
   await using host = new ThreadsHost(1);
   const mean = 2;
