@@ -10,7 +10,6 @@ import {
   type ImageSize,
   invalidImage,
   requireRandom,
-  requireSize,
   shown,
 } from "./image_tensor.ts";
 import { resizeImage, type ResizeOptions } from "./resize.ts";
