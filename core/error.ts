@@ -85,8 +85,22 @@ export class LeatError extends Error {
    * `deadline_exceeded`) or is `fallbackCode`.
    */
   static from(error: unknown, fallbackCode: LeatErrorCode = "unknown"): LeatError {
-    if (isA(error, LeatError)) return error;
+    if (error instanceof LeatError) return error;
     return new LeatError(codeOf(error, fallbackCode), messageOf(error), { cause: error });
+  }
+
+  /**
+   * Whether a value is an instance. A proxy that throws when it is asked is none: a user's function may
+   * throw any value.
+   *
+   * @ignore
+   */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    try {
+      return Function.prototype[Symbol.hasInstance].call(this, value);
+    } catch {
+      return false;
+    }
   }
 
   /** This error and its causes as plain data. Details that are not plain data become strings. */
@@ -106,9 +120,9 @@ export class LeatError extends Error {
 /** An error and its causes that are errors, outermost first. Causes may be circular: deep ones are left out. */
 export function causesOf(error: unknown): Error[] {
   const errors: Error[] = [];
-  for (let next = error; next instanceof Error && errors.length <= WIRE_ERROR_DEPTH_MAX;) {
+  for (let next = error; Error.isError(next) && errors.length <= WIRE_ERROR_DEPTH_MAX;) {
     errors.push(next);
-    next = next.cause;
+    next = fieldOf(next, "cause");
   }
   return errors;
 }
@@ -116,15 +130,6 @@ export function causesOf(error: unknown): Error[] {
 /** Follows `cause` to the last error of the chain: `error` itself if it has none. */
 export function innermostCause(error: unknown): unknown {
   return causesOf(error).at(-1) ?? error;
-}
-
-/** Whether a thrown value is an instance. A proxy, which may throw when it is asked, is none. */
-function isA<T>(value: unknown, type: abstract new (...args: never[]) => T): value is T {
-  try {
-    return value instanceof type;
-  } catch {
-    return false;
-  }
 }
 
 /** A field of a thrown value; undefined if reading it throws. */
@@ -172,13 +177,13 @@ const OUT_OF_MEMORY =
 const STACK_OVERFLOW = /^Maximum call stack size exceeded$/;
 
 function isRangeError(error: unknown, sentence: RegExp): boolean {
-  if (!isA(error, Error) || fieldOf(error, "name") !== "RangeError") return false;
+  if (!Error.isError(error) || fieldOf(error, "name") !== "RangeError") return false;
   const message = fieldOf(error, "message");
   return typeof message === "string" && sentence.test(message);
 }
 
 function messageOf(error: unknown): string {
-  const message = isA(error, Error) ? fieldOf(error, "message") : undefined;
+  const message = Error.isError(error) ? fieldOf(error, "message") : undefined;
   if (typeof message !== "string") return describe(error);
   if (isRangeError(error, OUT_OF_MEMORY)) {
     return `${message}: make batches or other arrays smaller, or give this process more memory`;
@@ -208,8 +213,8 @@ function wireOf(error: unknown, depth: number): WireError {
   // Half a surrogate pair has no UTF-8 encoding, so the error could not be sent.
   const message = cut(messageOf(error)).toWellFormed();
   const wire: WireError = { code: codeOf(error, "unknown"), message };
-  if (!isA(error, Error)) return wire;
-  if (isA(error, LeatError)) {
+  if (!Error.isError(error)) return wire;
+  if (error instanceof LeatError) {
     const code = fieldOf(error, "code");
     wire.code = CODES.has(code) ? code as LeatErrorCode : "unknown";
     const details = plainDetails(error);

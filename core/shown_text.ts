@@ -222,7 +222,7 @@ function nextMatch(pattern: RegExp, text: string, from: number): RegExpExecArray
  * messages. The copy has no stack traces, because these repeat the messages.
  */
 export function withShownUrls(error: unknown, known?: string, depth = 0): unknown {
-  if (!(error instanceof Error)) return error;
+  if (!Error.isError(error)) return error;
   const { cause } = error;
   const shown = new Error(
     shownUrls(error.message, known),

@@ -38,6 +38,14 @@ function shownAt(value: unknown, depth: number): string {
   return value.constructor?.name || (tag === "Object" ? "an object" : tag);
 }
 
+/** Renders a value as {@linkcode show} does, and a plain object with its fields. */
+export function showFields(value: unknown): string {
+  const isPlain = typeof value === "object" && value?.constructor === Object;
+  if (!isPlain) return show(value);
+  const fields = Object.entries(value).slice(0, SHOWN_PARTS_MAX);
+  return `{ ${fields.map(([name, field]) => `${name}: ${show(field)}`).join(", ")} }`;
+}
+
 /** The longest delay that `setTimeout()` supports. After a longer one it fires at once. */
 export const TIMER_MS_MAX: number = 2 ** 31 - 1;
 

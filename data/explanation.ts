@@ -13,6 +13,7 @@ import {
   type OperatorStats,
   type TuningStats,
 } from "./iterators/stats.ts";
+import { requireMovable } from "./operators/prefetch.ts";
 import { autotuneOf, optimizationRulesOf, threadsOf } from "./operators/options.ts";
 import { rewritesOf } from "./optimizer/rules.ts";
 import { referenceOf } from "./udf/user_function.ts";
@@ -205,7 +206,12 @@ function obstaclesOf(root: DatasetNode, stats: IteratorStats | undefined): strin
 }
 
 function obstacleOf(node: DatasetNode): string | undefined {
-  if (node.attributes["thread"] === true) return messageOf(() => serializeGraph(node));
+  if (node.attributes["thread"] === true) {
+    return messageOf(() => {
+      requireMovable(node);
+      serializeGraph(node);
+    });
+  }
   const { callsSideBySide, opensDatasets } = node.adviceFacts;
   const isParallel = callsSideBySide && node.attributes["numParallelCalls"] !== undefined;
   // Functions that return datasets are not called on other threads: datasets are not sent between them.

@@ -211,7 +211,7 @@ export type PlaceOf = <D extends FixedDType>(
 export interface ImageCodec {
   /**
    * The pixels as a tensor of shape [height, width, channels], uint8 unless the options say
-   * otherwise; `data_loss` for a damaged image, `invalid_argument` for an unknown format.
+   * otherwise; `data_loss` for a damaged image, `invalid_argument` for an unknown format or option.
    *
    * @param placeOf Provides memory for the pixels; called once their dtype and number are known.
    */

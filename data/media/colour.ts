@@ -2,18 +2,23 @@
 
 import type { RandomStream } from "../../core/philox.ts";
 import type { Tensor } from "../../core/tensor.ts";
+import { optionsOf } from "../check.ts";
 import {
   type ImageDType,
   imageOf,
   type ImageShape,
   imageShape,
   invalidImage,
+  requireRandom,
   rgbShapeOf,
+  shown,
   whiteOf,
 } from "./image_tensor.ts";
 
 /** The weights of red, green and blue in grey (ITU-R BT.601). */
 const GREY = [0.2989, 0.587, 0.114] as const;
+
+const checkGrayscale = optionsOf<{ channels: 1 | 3 }>("grayscale", { channels: true });
 
 /**
  * The image in grey, with one channel or three equal ones.
@@ -22,11 +27,12 @@ const GREY = [0.2989, 0.587, 0.114] as const;
  */
 export function grayscale<D extends ImageDType>(
   image: Tensor<D>,
-  { channels = 1 }: { readonly channels?: 1 | 3 } = {},
+  options: { readonly channels?: 1 | 3 } = {},
 ): Tensor<D> {
+  const { channels = 1 } = checkGrayscale(options);
   const shape = rgbShapeOf("grayscale", image);
   if (channels !== 1 && channels !== 3) {
-    throw invalidImage("grayscale", `the image gets 1 or 3 channels, not ${channels}`);
+    throw invalidImage("grayscale", `the image gets 1 or 3 channels, not ${shown(channels)}`);
   }
   const greys = greysOf(image);
   if (channels === 1) return imageOf(image.dtype, { ...shape, channels }, greys);
@@ -93,7 +99,7 @@ export function adjustSaturation<D extends ImageDType>(
 export function adjustHue<D extends ImageDType>(image: Tensor<D>, delta: number): Tensor<D> {
   const shape = rgbShapeOf("adjustHue", image);
   if (!(delta >= -0.5 && delta <= 0.5)) {
-    throw invalidImage("adjustHue", `delta is from -0.5 to 0.5, not ${delta}`);
+    throw invalidImage("adjustHue", `delta is from -0.5 to 0.5, not ${shown(delta)}`);
   }
   const values = new Float32Array(image.data.length);
   for (let i = 0; i < values.length; i += 3) {
@@ -114,6 +120,10 @@ export interface ColorJitterOptions {
   readonly hue?: number;
 }
 
+const checkJitter = optionsOf<ColorJitterOptions>("colorJitter", {
+  ...{ brightness: true, contrast: true, saturation: true, hue: true },
+});
+
 /**
  * Changes brightness, contrast, saturation and hue by random factors in random order, like
  * torchvision's `ColorJitter`.
@@ -127,10 +137,14 @@ export function colorJitter<D extends ImageDType>(
   random: RandomStream,
 ): Tensor<D> {
   rgbShapeOf("colorJitter", image);
-  const { brightness = 0, contrast = 0, saturation = 0, hue = 0 } = options;
+  const { brightness = 0, contrast = 0, saturation = 0, hue = 0 } = checkJitter(options);
   if (![brightness, contrast, saturation, hue].every((range) => range >= 0) || hue > 0.5) {
-    throw invalidImage("colorJitter", "ranges are from 0 up, and that of hue at most 0.5");
+    throw invalidImage(
+      "colorJitter",
+      `ranges are from 0 up, and that of hue at most 0.5, not ${shown(options)}`,
+    );
   }
+  requireRandom("colorJitter", random);
   const factor = (range: number) => {
     const low = Math.max(0, 1 - range);
     return low + random.next() * (1 + range - low);
@@ -203,5 +217,5 @@ function turnHue(
 
 function requireFactor(operation: string, factor: number): number {
   if (factor >= 0 && factor < Infinity) return factor;
-  throw invalidImage(operation, `a factor is from 0 up, not ${factor}`);
+  throw invalidImage(operation, `a factor is from 0 up, not ${shown(factor)}`);
 }

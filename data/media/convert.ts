@@ -2,7 +2,8 @@
 
 import { Tensor } from "../../core/tensor.ts";
 import type { ImageLayout, Normalization } from "../host.ts";
-import { type ImageDType, imageShape, invalidImage, whiteOf } from "./image_tensor.ts";
+import { optionsOf } from "../check.ts";
+import { type ImageDType, imageShape, invalidImage, shown, whiteOf } from "./image_tensor.ts";
 
 /** Floats from 0 to 1 become bytes by this factor, rounded down, like in torchvision. */
 const BYTES_OF_ONE = 255.999;
@@ -17,6 +18,12 @@ export interface ConvertOptions<D extends ImageDType = ImageDType> {
   readonly layout?: ImageLayout;
 }
 
+const checkOptions = optionsOf<ConvertOptions>("convert", {
+  ...{ dtype: true, normalize: true, layout: true },
+});
+
+const checkNormalize = optionsOf<Normalization>("convert: normalize", { mean: true, std: true });
+
 /**
  * An image in another dtype or layout, optionally normalized: torchvision's `ToDtype(scale=True)` and
  * `Normalize` in one pass. Floats have values from 0 to 1, `uint8` from 0 to 255.
@@ -28,15 +35,19 @@ export function convertImage<D extends ImageDType = "float32">(
   options: ConvertOptions<D> = {},
 ): Tensor<D> {
   const { height, width, channels } = imageShape("convert", image);
-  const { dtype = "float32" as D, normalize, layout = "HWC" } = options;
+  const { dtype = "float32" as D, normalize, layout = "HWC" } = checkOptions(options);
+  if (!["uint8", "float16", "float32"].includes(dtype)) {
+    throw invalidImage("convert", `a dtype is uint8, float16 or float32, not ${shown(dtype)}`);
+  }
   if (layout !== "HWC" && layout !== "CHW") {
-    throw invalidImage("convert", `a layout is "HWC" or "CHW", not ${layout}`);
+    throw invalidImage("convert", `a layout is "HWC" or "CHW", not ${shown(layout)}`);
   }
   if (dtype === "uint8" && normalize !== undefined) {
     throw invalidImage("convert", "a normalized image is float16 or float32, not uint8");
   }
-  const means = perChannel("mean", normalize?.mean ?? 0, channels);
-  const stds = perChannel("std", normalize?.std ?? 1, channels);
+  const { mean = 0, std = 1 } = checkNormalize<Partial<Normalization>>(normalize);
+  const means = perChannel("mean", mean, channels);
+  const stds = perChannel("std", std, channels);
   if (stds.includes(0)) throw invalidImage("convert", "normalize.std is not 0");
   const isPlanar = layout === "CHW";
   const out = Tensor.zeros(dtype, isPlanar ? [channels, height, width] : image.shape);
@@ -56,10 +67,15 @@ export function convertImage<D extends ImageDType = "float32">(
 }
 
 function perChannel(name: string, value: number | readonly number[], channels: number): number[] {
-  const values = typeof value === "number" ? Array<number>(channels).fill(value) : [...value];
+  // A value that is not iterable has no numbers.
+  const values = typeof value === "number"
+    ? Array<number>(channels).fill(value)
+    : Array.from<number>(Object(value));
   if (values.length === channels && values.every(Number.isFinite)) return values;
   throw invalidImage(
     "convert",
-    `normalize.${name} is a number, or one for each of the ${channels} channels, not ${value}`,
+    `normalize.${name} is a number, or one for each of the ${channels} channels, not ${
+      shown(value)
+    }`,
   );
 }

@@ -2,14 +2,17 @@
 
 import type { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
+import { optionsOf } from "../check.ts";
 import {
   type ImageDType,
   imageShape,
   type ImageSize,
   invalidImage,
+  requireRandom,
   requireSize,
   requireValue,
   roundHalfToEven,
+  shown,
 } from "./image_tensor.ts";
 
 /** A rectangle of pixels. */
@@ -31,21 +34,21 @@ export interface ImageRegion {
  */
 export function cropImage<D extends ImageDType>(image: Tensor<D>, region: ImageRegion): Tensor<D> {
   const { height, width, channels } = imageShape("crop", image);
-  const { x, y } = region;
-  const isInside = [x, y, region.width, region.height].every(Number.isSafeInteger) && x >= 0 &&
-    y >= 0 && region.width > 0 && region.height > 0 && x + region.width <= width &&
-    y + region.height <= height;
+  const { x, y, width: columns, height: rows } = Object(region) as ImageRegion;
+  const isInside = [x, y, columns, rows].every(Number.isSafeInteger) && x >= 0 && y >= 0 &&
+    columns > 0 && rows > 0 && x + columns <= width && y + rows <= height;
   if (!isInside) {
     throw invalidImage(
       "crop",
-      `the rectangle ${JSON.stringify(region)} is not inside an image of ${width} × ${height}`,
+      `the rectangle ${
+        shown(region)
+      } is not { x, y, width, height } inside an image of ${width} × ${height}`,
     );
   }
-  const out = Tensor.zeros(image.dtype, [region.height, region.width, channels]);
-  for (let row = 0; row < region.height; row++) {
+  const out = Tensor.zeros(image.dtype, [rows, columns, channels]);
+  for (let row = 0; row < rows; row++) {
     const at = ((y + row) * width + x) * channels;
-    const pixels = image.data.subarray(at, at + region.width * channels);
-    out.data.set(pixels, row * region.width * channels);
+    out.data.set(image.data.subarray(at, at + columns * channels), row * columns * channels);
   }
   return out;
 }
@@ -86,6 +89,10 @@ export interface ImagePadding {
   readonly value?: number;
 }
 
+const checkPadding = optionsOf<ImagePadding>("pad", {
+  ...{ top: true, bottom: true, left: true, right: true, value: true },
+});
+
 /**
  * An image with pixels of one value around it.
  *
@@ -93,10 +100,10 @@ export interface ImagePadding {
  */
 export function padImage<D extends ImageDType>(image: Tensor<D>, padding: ImagePadding): Tensor<D> {
   const { height, width, channels } = imageShape("pad", image);
-  const { top = 0, bottom = 0, left = 0, right = 0, value = 0 } = padding;
+  const { top = 0, bottom = 0, left = 0, right = 0, value = 0 } = checkPadding(padding);
   for (const side of [top, bottom, left, right]) {
     if (Number.isSafeInteger(side) && side >= 0) continue;
-    throw invalidImage("pad", `a side is padded by an integer from 0 up, not by ${side}`);
+    throw invalidImage("pad", `a side is padded by an integer from 0 up, not by ${shown(side)}`);
   }
   requireValue("pad", image.dtype, value);
   const newWidth = left + width + right;
@@ -120,7 +127,10 @@ export function flipImage<D extends ImageDType>(
 ): Tensor<D> {
   const { height, width, channels } = imageShape("flip", image);
   if (direction !== "horizontal" && direction !== "vertical") {
-    throw invalidImage("flip", `a direction is "horizontal" or "vertical", not ${direction}`);
+    throw invalidImage(
+      "flip",
+      `a direction is "horizontal" or "vertical", not ${shown(direction)}`,
+    );
   }
   const out = Tensor.zeros(image.dtype, image.shape);
   const isVertical = direction === "vertical";
@@ -146,6 +156,8 @@ export interface CutoutOptions {
   readonly value?: number;
 }
 
+const checkCutout = optionsOf<CutoutOptions>("cutout", { size: true, value: true });
+
 /**
  * An image with a hole, whose centre is a random pixel. DeVries and Taylor, "Improved Regularization
  * of Convolutional Neural Networks with Cutout" (2017).
@@ -154,12 +166,14 @@ export interface CutoutOptions {
  */
 export function cutout<D extends ImageDType>(
   image: Tensor<D>,
-  { size, value = 0 }: CutoutOptions,
+  options: CutoutOptions,
   random: RandomStream,
 ): Tensor<D> {
+  const { size, value = 0 } = checkCutout(options);
   const { height, width, channels } = imageShape("cutout", image);
   requireSize("cutout", size);
   requireValue("cutout", image.dtype, value);
+  requireRandom("cutout", random);
   const y = random.int(height) - Math.floor(size[0] / 2);
   const x = random.int(width) - Math.floor(size[1] / 2);
   const out = Tensor.zeros(image.dtype, image.shape);

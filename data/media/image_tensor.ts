@@ -1,7 +1,9 @@
 /** Checks of image tensors, and functions that several image operations use. */
 
 import { LeatError } from "../../core/error.ts";
+import { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
+import { showFields } from "../check.ts";
 
 /** The dtypes of images: bytes from 0 to 255, or floats of any range. */
 export type ImageDType = "uint8" | "float16" | "float32";
@@ -24,15 +26,16 @@ const BYTE_MAX = 255;
  * @throws {LeatError} `invalid_argument` if `image` is no image.
  */
 export function imageShape(operation: string, image: Tensor): ImageShape {
-  const [height, width, channels] = image.shape;
-  const isImage = image.shape.length === 3 && height! > 0 && width! > 0 && channels! > 0;
-  if (isImage && ["uint8", "float16", "float32"].includes(image.dtype)) {
+  const { shape, dtype } = image instanceof Tensor ? image : { shape: [], dtype: "" };
+  const [height, width, channels] = shape;
+  const isImage = shape.length === 3 && height! > 0 && width! > 0 && channels! > 0;
+  if (isImage && ["uint8", "float16", "float32"].includes(dtype)) {
     return { height: height!, width: width!, channels: channels! };
   }
   throw invalidImage(
     operation,
-    `an image is uint8, float16 or float32 of shape [height, width, channels], not ` +
-      `${image.dtype} [${image.shape}]`,
+    `an image is a tensor, uint8, float16 or float32 of shape [height, width, channels], not ` +
+      shown(image),
   );
 }
 
@@ -44,9 +47,24 @@ export function rgbShapeOf(operation: string, image: Tensor): ImageShape {
 }
 
 /** @throws {LeatError} `invalid_argument` unless both are integers from 1 up. */
-export function requireSize(operation: string, [height, width]: ImageSize): void {
-  if ([height, width].every((side) => Number.isSafeInteger(side) && side > 0)) return;
-  throw invalidImage(operation, `a size is [height, width] from 1 up, not [${height}, ${width}]`);
+export function requireSize(operation: string, size: ImageSize): void {
+  const isPair = Array.isArray(size) && size.length === 2;
+  if (isPair && size.every((side) => Number.isSafeInteger(side) && side > 0)) return;
+  throw invalidImage(operation, `a size is [height, width] from 1 up, not ${shown(size)}`);
+}
+
+/** @throws {LeatError} `invalid_argument` unless `random` is a stream of random numbers. */
+export function requireRandom(operation: string, random: RandomStream): void {
+  if (random instanceof RandomStream) return;
+  throw invalidImage(
+    operation,
+    `random is a RandomStream, such as that of a function's last argument, not ${shown(random)}`,
+  );
+}
+
+/** Renders a value for messages: of a tensor dtype and shape, of a plain object its fields. */
+export function shown(value: unknown): string {
+  return value instanceof Tensor ? `${value.dtype} [${value.shape}]` : showFields(value);
 }
 
 /** @throws {LeatError} `invalid_argument` if `value` is no pixel value of `dtype`. */

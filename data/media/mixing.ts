@@ -3,6 +3,8 @@
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
+import { optionsOf } from "../check.ts";
+import { requireRandom, shown } from "./image_tensor.ts";
 
 /** Images with their labels: a batch to mix, or a mixed one. */
 export interface MixedBatch {
@@ -20,6 +22,10 @@ export interface MixOptions {
   readonly alpha?: number;
 }
 
+const MIX_OPTIONS = { alpha: true } as const;
+const checkMixup = optionsOf<MixOptions>("mixup", MIX_OPTIONS);
+const checkCutmix = optionsOf<MixOptions>("cutmix", MIX_OPTIONS);
+
 /**
  * Mixes each image with the one before it in the batch, and the first with the last. The result is
  * `λ` times the image plus `1 - λ` times the other one; labels are mixed in the same way. `λ` is drawn
@@ -31,9 +37,11 @@ export interface MixOptions {
 export function mixup(
   batch: MixedBatch,
   random: RandomStream,
-  { alpha = 1 }: MixOptions = {},
+  options: MixOptions = {},
 ): MixedBatch {
+  const { alpha = 1 } = checkMixup(options);
   requireBatch("mixup", batch, alpha);
+  requireRandom("mixup", random);
   const lambda = beta(alpha, random);
   return { images: mixed(batch.images, lambda), labels: mixed(batch.labels, lambda) };
 }
@@ -49,9 +57,11 @@ export function mixup(
 export function cutmix(
   batch: MixedBatch,
   random: RandomStream,
-  { alpha = 1 }: MixOptions = {},
+  options: MixOptions = {},
 ): MixedBatch {
+  const { alpha = 1 } = checkCutmix(options);
   requireBatch("cutmix", batch, alpha);
+  requireRandom("cutmix", random);
   const [count, height, width, channels] = batch.images.shape as [number, number, number, number];
   const lambda = beta(alpha, random);
   const x = random.int(width), y = random.int(height);
@@ -87,17 +97,18 @@ function mixed<D extends "float16" | "float32">(tensor: Tensor<D>, lambda: numbe
   return out;
 }
 
-function requireBatch(operation: string, { images, labels }: MixedBatch, alpha: number): void {
-  const isBatch = ["float16", "float32"].includes(images.dtype) && images.shape.length === 4 &&
-    images.size > 0;
-  const areLabels = labels.dtype === "float32" && labels.shape.length === 2 &&
-    labels.shape[0] === images.shape[0];
-  if (isBatch && areLabels && alpha > 0 && alpha < Infinity) return;
+function requireBatch(operation: string, batch: MixedBatch, alpha: number): void {
+  const { images, labels } = Object(batch) as MixedBatch;
+  const isBatch = images instanceof Tensor && ["float16", "float32"].includes(images.dtype) &&
+    images.shape.length === 4 && images.size > 0;
+  const areLabels = isBatch && labels instanceof Tensor && labels.dtype === "float32" &&
+    labels.shape.length === 2 && labels.shape[0] === images.shape[0];
+  if (areLabels && alpha > 0 && alpha < Infinity) return;
   throw new LeatError(
     "invalid_argument",
     `${operation} needs float16 or float32 images of shape [n, height, width, channels], float32 ` +
-      `labels of shape [n, classes] and an alpha above 0. It got images ${images.dtype} ` +
-      `[${images.shape}], labels ${labels.dtype} [${labels.shape}] and alpha ${alpha}`,
+      `labels of shape [n, classes] and an alpha above 0. It got images ${shown(images)}, labels ` +
+      `${shown(labels)} and alpha ${shown(alpha)}`,
   );
 }
 

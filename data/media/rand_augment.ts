@@ -3,7 +3,14 @@
 import type { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { adjustBrightness, adjustContrast, adjustSaturation } from "./colour.ts";
-import { invalidImage, requireValue, rgbShapeOf, roundHalfToEven } from "./image_tensor.ts";
+import { optionsOf } from "../check.ts";
+import {
+  invalidImage,
+  requireRandom,
+  requireValue,
+  rgbShapeOf,
+  roundHalfToEven,
+} from "./image_tensor.ts";
 import { adjustSharpness, autoContrast, equalize, posterize, solarize } from "./tones.ts";
 
 /** Options of {@linkcode randAugment}. */
@@ -78,6 +85,10 @@ const OPERATIONS: readonly Operation[] = [
   { apply: equalize },
 ];
 
+const checkOptions = optionsOf<RandAugmentOptions>("randAugment", {
+  ...{ numOps: true, magnitude: true, numMagnitudeBins: true, fill: true },
+});
+
 /**
  * Applies random operations, all with the same strength: shears, translations, rotations, changes of
  * colour and tone. Cubuk et al., "RandAugment" (2020).
@@ -90,7 +101,8 @@ export function randAugment(
   random: RandomStream,
   options: RandAugmentOptions = {},
 ): Tensor<"uint8"> {
-  const { numOps = 2, magnitude = 9, numMagnitudeBins = 31, fill = 0 } = options;
+  const { numOps = 2, magnitude = 9, numMagnitudeBins = 31, fill = 0 } = checkOptions(options);
+  requireRandom("randAugment", random);
   rgbShapeOf("randAugment", image);
   if (image.dtype !== "uint8") {
     throw invalidImage("randAugment", `the image is uint8, not ${image.dtype}`);

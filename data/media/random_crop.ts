@@ -2,13 +2,15 @@
 
 import type { RandomStream } from "../../core/philox.ts";
 import type { Tensor } from "../../core/tensor.ts";
+import { optionsOf } from "../check.ts";
 import { cropImage, type ImageRegion } from "./geometry.ts";
 import {
   type ImageDType,
   imageShape,
   type ImageSize,
   invalidImage,
-  requireSize,
+  requireRandom,
+  shown,
 } from "./image_tensor.ts";
 import { resizeImage, type ResizeOptions } from "./resize.ts";
 
@@ -19,6 +21,14 @@ export interface RandomCropOptions {
   /** The smallest and the largest ratio of width to height; default 3/4 and 4/3. */
   readonly ratio?: readonly [number, number];
 }
+
+const checkRegion = optionsOf<RandomCropOptions>("randomResizedCropRegion", {
+  ...{ scale: true, ratio: true },
+});
+
+const checkCrop = optionsOf<RandomCropOptions & ResizeOptions>("randomResizedCrop", {
+  ...{ scale: true, ratio: true, method: true, antialias: true },
+});
 
 /** After so many random rectangles that do not fit, the middle of the image is taken. */
 const ATTEMPTS = 10;
@@ -44,17 +54,32 @@ const ATTEMPTS = 10;
  * ```
  */
 export function randomResizedCropRegion(
-  { width, height }: { readonly width: number; readonly height: number },
+  size: { readonly width: number; readonly height: number },
   random: RandomStream,
-  { scale = [0.08, 1], ratio = [3 / 4, 4 / 3] }: RandomCropOptions = {},
+  options: RandomCropOptions = {},
 ): ImageRegion {
-  requireSize("randomResizedCrop", [height, width]);
-  for (const [name, [low, high]] of Object.entries({ scale, ratio })) {
-    if (low > 0 && high >= low && high < Infinity) continue;
+  const { scale, ratio } = checkRegion(options);
+  return randomRegion(size, random, scale, ratio);
+}
+
+function randomRegion(
+  size: { readonly width: number; readonly height: number },
+  random: RandomStream,
+  scale: readonly [number, number] = [0.08, 1],
+  ratio: readonly [number, number] = [3 / 4, 4 / 3],
+): ImageRegion {
+  const { width, height } = Object(size) as ImageRegion;
+  if (![width, height].every((side) => Number.isSafeInteger(side) && side > 0)) {
     throw invalidImage(
       "randomResizedCrop",
-      `${name} is [low, high] above 0, not [${low}, ${high}]`,
+      `the size of the image is { width, height } from 1 up, not ${shown(size)}`,
     );
+  }
+  requireRandom("randomResizedCrop", random);
+  for (const [name, range] of Object.entries({ scale, ratio })) {
+    const [low, high] = Array.isArray(range) ? range : [NaN, NaN];
+    if (low > 0 && high >= low && high < Infinity) continue;
+    throw invalidImage("randomResizedCrop", `${name} is [low, high] above 0, not ${shown(range)}`);
   }
   const between = (low: number, high: number) => low + random.next() * (high - low);
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -90,6 +115,7 @@ export function randomResizedCrop<D extends ImageDType>(
   random: RandomStream,
   options: RandomCropOptions & ResizeOptions = {},
 ): Tensor<D> {
-  const region = randomResizedCropRegion(imageShape("randomResizedCrop", image), random, options);
-  return resizeImage(cropImage(image, region), size, options);
+  const { scale, ratio, ...resizing } = checkCrop(options);
+  const region = randomRegion(imageShape("randomResizedCrop", image), random, scale, ratio);
+  return resizeImage(cropImage(image, region), size, resizing);
 }

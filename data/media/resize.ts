@@ -1,6 +1,7 @@
 /** Resizing of image tensors: separable filters, like those of `tf.image.resize`. */
 
 import type { Tensor } from "../../core/tensor.ts";
+import { optionsOf } from "../check.ts";
 import {
   type ImageDType,
   imageOf,
@@ -8,6 +9,7 @@ import {
   type ImageSize,
   invalidImage,
   requireSize,
+  shown,
 } from "./image_tensor.ts";
 
 /** How new pixels are computed from old ones. */
@@ -49,6 +51,8 @@ const KERNELS = {
   },
 };
 
+const checkOptions = optionsOf<ResizeOptions>("resize", { method: true, antialias: true });
+
 /**
  * The image in another size, of the same dtype; uint8 values are rounded.
  *
@@ -68,12 +72,16 @@ const KERNELS = {
 export function resizeImage<D extends ImageDType>(
   image: Tensor<D>,
   size: ImageSize,
-  { method = "bilinear", antialias = false }: ResizeOptions = {},
+  options: ResizeOptions = {},
 ): Tensor<D> {
+  const { method = "bilinear", antialias = false } = checkOptions(options);
   const { height, width, channels } = imageShape("resize", image);
   requireSize("resize", size);
   if (!["bilinear", "bicubic", "area", "nearest"].includes(method)) {
-    throw invalidImage("resize", `a method is bilinear, bicubic, area or nearest, not ${method}`);
+    throw invalidImage(
+      "resize",
+      `a method is bilinear, bicubic, area or nearest, not ${shown(method)}`,
+    );
   }
   const [newHeight, newWidth] = size;
   const columns = tapsOf(width, newWidth, method, antialias);

@@ -9,14 +9,16 @@ import { LeatError } from "../../core/error.ts";
 import { checkInteger, checkOptionalBoolean, optionsOf } from "../check.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
 import type { IteratorContext } from "../context.ts";
+import { isForeign } from "../foreign/foreign.ts";
 import { type ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { LazyIterator } from "../iterators/lazy_iterator.ts";
-import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
+import { type Attributes, type DatasetNode, inPreOrder, registerNode } from "../node.ts";
 import type { Setting } from "../autotune/model.ts";
 import { AUTOTUNE, BUFFER_RANGE } from "../parallelism.ts";
 import type { NoOp } from "../optimizer/no_op.ts";
 import { sameBelow } from "../optimizer/rules/dead_transformation_elimination.ts";
 import { isOfStream } from "../iterators/reading_failure.ts";
+import { Seeding } from "../random/seeding.ts";
 import { BufferMeter } from "../iterators/stats.ts";
 import { SameElementsNode, UnaryIterator } from "./unary.ts";
 
@@ -98,6 +100,28 @@ export class PrefetchNode extends SameElementsNode {
 registerNode("prefetch", {
   fromWire: (a, [input]) => new PrefetchNode(input!, a.bufferSize, a as PrefetchOptions),
 });
+
+/**
+ * Checks all that does not depend on the iteration.
+ *
+ * @throws {LeatError} with the reason why a node and all below it cannot run on another thread.
+ */
+export function requireMovable(node: DatasetNode): void {
+  for (const below of inPreOrder(node)) refuseUnmovable(below);
+}
+
+function refuseUnmovable(node: DatasetNode): void {
+  const { kind, shared, division } = node;
+  const why = division === "served"
+    ? "reads from a service, whose client is here"
+    : isForeign(node)
+    ? "comes from another program"
+    : shared !== undefined && !(shared instanceof Seeding)
+    ? "keeps elements for later iterations here; cache(path) keeps them in a file"
+    : undefined;
+  if (why === undefined) return;
+  throw new LeatError("failed_precondition", `It cannot run on another thread: ${kind} ${why}.`);
+}
 
 /** The input's answer: an element or `END`, or the error of an element. */
 interface Arrived extends Outcome {

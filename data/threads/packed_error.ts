@@ -1,6 +1,5 @@
 /** Errors of functions as plain data, with stacks and causes, for another thread of this program. */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
-import { show } from "../check.ts";
 
 /** A thrown value. */
 export interface PackedError {
@@ -16,11 +15,17 @@ export interface PackedError {
 /** Deeper causes are left out, because causes may be circular. */
 const CAUSES_MAX = 8;
 
-/** A thrown value as plain data. */
+/** A thrown value as plain data. Never throws. */
 export function packError(thrown: unknown, depth = 0): PackedError {
-  if (!(thrown instanceof Error)) {
-    return { message: typeof thrown === "string" ? thrown : show(thrown) };
+  try {
+    if (Error.isError(thrown)) return packed(thrown, depth);
+  } catch {
+    // A getter of the error threw.
   }
+  return { message: LeatError.from(thrown).message };
+}
+
+function packed(thrown: Error, depth: number): PackedError {
   const { name, message, stack, cause } = thrown;
   return {
     ...(thrown instanceof LeatError ? { code: thrown.code, details: thrown.toWire().details } : {}),

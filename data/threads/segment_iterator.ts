@@ -1,16 +1,13 @@
 /** The iterator of a `prefetch` whose pipeline runs on another thread. */
-import { LeatError } from "../../core/error.ts";
 import { type Outcome, saveOutcome } from "../elements/answer.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { saveShared } from "../checkpoint/shared_state.ts";
 import type { IteratorContext } from "../context.ts";
-import { isForeign } from "../foreign/foreign.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { addStats, type IteratorStats } from "../iterators/stats.ts";
-import { type DatasetNode, inPreOrder } from "../node.ts";
-import type { PrefetchState } from "../operators/prefetch.ts";
-import { Seeding } from "../random/seeding.ts";
+import type { DatasetNode } from "../node.ts";
+import { type PrefetchState, requireMovable } from "../operators/prefetch.ts";
 import { serializeGraph } from "../wire.ts";
 import type { OpenSegment, Segment, SegmentAnswer, SegmentElement } from "./function_threads.ts";
 import { unpack } from "./packing.ts";
@@ -30,7 +27,7 @@ export async function openSegment(
 }
 
 function segmentOf(node: DatasetNode, context: IteratorContext): Segment {
-  for (const below of inPreOrder(node)) refuseUnmovable(below);
+  requireMovable(node);
   const { deterministic, options: { tuning, rules = [] }, instance } = context.delegation;
   const { root, ...randomState } = context.randomState;
   return {
@@ -43,19 +40,6 @@ function segmentOf(node: DatasetNode, context: IteratorContext): Segment {
     rules: [...rules],
     first: { number: instance.stats.number, randomStateNumber: instance.randomStateNumber },
   };
-}
-
-function refuseUnmovable(node: DatasetNode): void {
-  const { kind, shared, division } = node;
-  const why = division === "served"
-    ? "reads from a service, whose client is here"
-    : isForeign(node)
-    ? "comes from another program"
-    : shared !== undefined && !(shared instanceof Seeding)
-    ? "keeps elements for later iterations here; cache(path) keeps them in a file"
-    : undefined;
-  if (why === undefined) return;
-  throw new LeatError("failed_precondition", `It cannot run on another thread: ${kind} ${why}.`);
 }
 
 /** Requests elements in blocks, the next one while the last one is being given. */

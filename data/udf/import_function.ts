@@ -67,7 +67,8 @@ async function importInTime(module: string, host: ModuleHost): Promise<Record<st
 function importCode(error: unknown): LeatErrorCode {
   if (error instanceof LeatError) return error.code;
   // A module may throw anything, `null` too.
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown };
+  if (!Error.isError(error)) return "failed_precondition";
+  const { code, message } = error as { code?: unknown; message: unknown };
   const missing = code === "ERR_MODULE_NOT_FOUND" && /not found/i.test(String(message));
   return missing ? "not_found" : "failed_precondition";
 }

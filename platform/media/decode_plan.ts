@@ -1,6 +1,7 @@
 /** The options of decoding an image, checked and complete. */
 
 import { LeatError } from "../../core/error.ts";
+import { optionsOf, showFields } from "../../data/check.ts";
 import type { DctMethod, ImageDecodeOptions, ImageLayout, Normalization } from "../../data/host.ts";
 import type { Channels, PixelSize, Region } from "./image_format.ts";
 import type { Conversion } from "./resampling/resampler.ts";
@@ -26,34 +27,54 @@ export interface DecodePlan {
   readonly resultBytes: number;
 }
 
+const checkOptions = optionsOf<ImageDecodeOptions>("image.decode", {
+  ...{ crop: true, resize: true, flip: true, channels: true },
+  ...{ dtype: true, normalize: true, layout: true, dctMethod: true },
+});
+
+const checkNormalize = optionsOf<Normalization>("image.decode: normalize", {
+  ...{ mean: true, std: true },
+});
+
 /**
  * Makes the plan for an image of the size `whole`.
  * @throws {LeatError} `invalid_argument` for invalid options.
  */
-export function decodePlan(options: ImageDecodeOptions, whole: PixelSize): DecodePlan {
+export function decodePlan(given: ImageDecodeOptions, whole: PixelSize): DecodePlan {
+  const options = checkOptions(given);
   const { channels = 3, flip = false, normalize, layout = "HWC", dctMethod } = options;
   const { dtype = normalize === undefined ? "uint8" : "float32" } = options;
   const { width, height } = whole;
   if (![1, 3, 4].includes(channels)) {
-    throw invalid(`An image has 1, 3 or 4 channels, not ${channels}.`);
+    throw invalid(`An image has 1, 3 or 4 channels, not ${showFields(channels)}.`);
   }
   if (!["uint8", "float16", "float32"].includes(dtype)) {
-    throw invalid(`An image is decoded to uint8, float16 or float32, not to ${dtype}.`);
+    throw invalid(`An image is decoded to uint8, float16 or float32, not to ${showFields(dtype)}.`);
   }
   if (dtype === "uint8" && normalize !== undefined) {
     throw invalid("A normalized image is float16 or float32: leave out dtype, or choose one.");
   }
   if (layout !== "HWC" && layout !== "CHW") {
-    throw invalid(`The layout of an image is "HWC" or "CHW", not ${layout}.`);
+    throw invalid(`The layout of an image is "HWC" or "CHW", not ${showFields(layout)}.`);
   }
   if (![undefined, "INTEGER_ACCURATE", "INTEGER_FAST"].includes(dctMethod)) {
     throw invalid(
-      `The dctMethod of an image is "INTEGER_ACCURATE" or "INTEGER_FAST", not ${dctMethod}.`,
+      `The dctMethod of an image is "INTEGER_ACCURATE" or "INTEGER_FAST", not ${
+        showFields(dctMethod)
+      }.`,
     );
   }
-  const crop = options.crop ?? { x: 0, y: 0, width, height };
+  if (typeof flip !== "boolean") {
+    throw invalid(
+      `The flip of an image is true or false, not ${
+        showFields(flip)
+      }: it mirrors left and right. ` +
+        `image.flip(image, "vertical") mirrors top and bottom.`,
+    );
+  }
+  const { crop = { x: 0, y: 0, width, height } } = options;
   requireCrop(crop, whole);
-  const size = options.resize ?? { width: crop.width, height: crop.height };
+  const { resize: size = { width: crop.width, height: crop.height } } = options;
   requireSize(size);
   const isPlain = crop.width === width && crop.height === height && size.width === width &&
     size.height === height && !flip && dtype === "uint8" && layout === "HWC";
@@ -79,11 +100,10 @@ export function decodePlan(options: ImageDecodeOptions, whole: PixelSize): Decod
 }
 
 /** `byte · scale + offset` is `(byte / 255 - mean) / std`. */
-function scaling(
-  { mean = 0, std = 1 }: Partial<Normalization> = {},
-  channels: number,
-): Conversion {
-  const means = perChannel("mean", mean, channels), stds = perChannel("std", std, channels);
+function scaling(normalize: Normalization | undefined, channels: number): Conversion {
+  const { mean = 0, std = 1 } = checkNormalize<Partial<Normalization>>(normalize);
+  const means = perChannel("mean", mean, channels);
+  const stds = perChannel("std", std, channels);
   if (stds.includes(0)) throw invalid(`normalize.std must not be 0, got ${stds}.`);
   return {
     scale: stds.map((std) => 1 / (BYTE_MAX * std)),
@@ -92,28 +112,39 @@ function scaling(
 }
 
 function perChannel(name: string, value: number | readonly number[], channels: number): number[] {
-  const values = typeof value === "number" ? Array<number>(channels).fill(value) : [...value];
+  // A value that is not iterable has no numbers.
+  const values = typeof value === "number"
+    ? Array<number>(channels).fill(value)
+    : Array.from<number>(Object(value));
   if (values.length === channels && values.every(Number.isFinite)) return values;
   throw invalid(
-    `normalize.${name} is a number, or one for each of the ${channels} channels, not ${value}.`,
+    `normalize.${name} is a number, or one for each of the ${channels} channels, not ${
+      showFields(value)
+    }.`,
   );
 }
 
-function requireCrop({ x, y, width, height }: Region, image: PixelSize): void {
+function requireCrop(crop: Region, image: PixelSize): void {
+  const { x, y, width, height } = Object(crop) as Region;
   const isInside = [x, y, width, height].every(Number.isInteger) && x >= 0 && y >= 0 &&
     width > 0 && height > 0 && x + width <= image.width && y + height <= image.height;
   if (isInside) return;
   throw invalid(
-    `The crop { x: ${x}, y: ${y}, width: ${width}, height: ${height} } is no rectangle of whole ` +
-      `pixels inside an image of ${image.width} × ${image.height}.`,
+    `The crop ${
+      showFields(crop)
+    } is no { x, y, width, height } of whole pixels inside an image of ` +
+      `${image.width} × ${image.height}.`,
   );
 }
 
-function requireSize({ width, height }: PixelSize): void {
+function requireSize(size: PixelSize): void {
+  const { width, height } = Object(size) as PixelSize;
   const isSize = Number.isInteger(width) && Number.isInteger(height) && width > 0 && height > 0;
   if (isSize) return;
   throw invalid(
-    `An image is resized to whole numbers of pixels from 1 up, not to ${width} × ${height}.`,
+    `An image is resized to { width, height } in whole pixels from 1 up, not to ${
+      showFields(size)
+    }.`,
   );
 }
 

@@ -6,6 +6,7 @@
 import type { DTypeArrays } from "../../core/dtype.ts";
 import { Tensor, type Tensor as AnyTensor } from "../../core/tensor.ts";
 import { LeatError } from "../../core/error.ts";
+import { invalidArgument, optionsOf, show } from "../../data/check.ts";
 import type { ImageCodec, ImageDecodeOptions, PlaceOf } from "../../data/host.ts";
 import {
   beginsWith,
@@ -60,6 +61,8 @@ export interface JpegEncodeOptions {
   readonly quality?: number;
 }
 
+const checkEncode = optionsOf<JpegEncodeOptions>("image.encode", { quality: true });
+
 /**
  * Decodes JPEG, PNG and WebP, and encodes JPEG.
  *
@@ -107,7 +110,7 @@ export class Images implements ImageCodec {
    * ImageLimits.imageBytesMax}, before memory is allocated, and if there is no memory;
    * `unimplemented` for animations, for JPEGs of other than 8 bits per sample or of a rare process,
    * and where a system lacks CMYK or the `dctMethod`; `invalid_argument` for another format, a crop
-   * outside of the image, an invalid size, or channels other than 1, 3 and 4; `permission_denied`
+   * outside of the image, and other invalid or unknown options; `permission_denied`
    * if the library may not be loaded.
    */
   decode(
@@ -126,7 +129,7 @@ export class Images implements ImageCodec {
     options: ImageDecodeOptions = {},
     placeOf?: PlaceOf,
   ): DecodedTensor | Promise<DecodedTensor> {
-    const format = this.#formatOf(bytes);
+    const format = this.#formatOf("image.decode", bytes);
     const loading = format.load();
     return loading === undefined
       ? this.#decode(format, bytes, options, placeOf)
@@ -135,7 +138,7 @@ export class Images implements ImageCodec {
 
   /** Reads width and height in pixels from the header, without a library. Throws as `decode` does. */
   size(bytes: Uint8Array): { width: number; height: number } {
-    return this.#formatOf(bytes).readSize(bytes);
+    return this.#formatOf("image.size", bytes).readSize(bytes);
   }
 
   /**
@@ -146,8 +149,8 @@ export class Images implements ImageCodec {
    * before it is encoded.
    */
   async encode(image: AnyTensor, options: JpegEncodeOptions = {}): Promise<Uint8Array> {
-    const { quality = 90 } = options;
-    const [height, width, channels] = image.shape;
+    const { quality = 90 } = checkEncode(options);
+    const [height, width, channels] = image instanceof Tensor ? image.shape : [];
     if (
       !isUint8(image) || image.shape.length !== 3 || channels !== 3 ||
       !isSide(height) || !isSide(width)
@@ -155,11 +158,14 @@ export class Images implements ImageCodec {
       throw new LeatError(
         "invalid_argument",
         `A JPEG is made of a uint8 tensor of shape [height, width, 3] with sides from 1 to ${JPEG_SIDE_MAX}, not of ` +
-          `${image.dtype} [${image.shape}].`,
+          `${image instanceof Tensor ? `${image.dtype} [${image.shape}]` : show(image)}.`,
       );
     }
     if (!Number.isInteger(quality) || quality < 1 || quality > 100) {
-      throw new LeatError("invalid_argument", `A JPEG's quality is from 1 to 100, not ${quality}.`);
+      throw new LeatError(
+        "invalid_argument",
+        `A JPEG's quality is from 1 to 100, not ${show(quality)}.`,
+      );
     }
     await this.#jpeg.load();
     // Native code would read beyond a buffer that has become shorter.
@@ -173,7 +179,8 @@ export class Images implements ImageCodec {
     return this.#jpeg.encode(image.data, { width, height }, quality);
   }
 
-  #formatOf(bytes: Uint8Array): ImageFormat {
+  #formatOf(operation: string, bytes: Uint8Array): ImageFormat {
+    requireBytes(operation, bytes);
     if (bytes.length === 0) throw new LeatError("data_loss", "Not an image: there are no bytes.");
     const format = this.#formats.find((format) => format.matches(bytes));
     if (format !== undefined) return format;
@@ -247,8 +254,15 @@ export class Images implements ImageCodec {
   }
 }
 
+/** @throws {LeatError} `invalid_argument` unless `bytes` are a `Uint8Array`. */
+export function requireBytes(operation: string, bytes: unknown): void {
+  if (bytes instanceof Uint8Array) return;
+  const wanted = "a Uint8Array, such as new Uint8Array(buffer) or the data of a tensor";
+  throw invalidArgument(operation, "the encoded image", wanted, bytes);
+}
+
 function isUint8(image: AnyTensor): image is Tensor<"uint8"> {
-  return image.dtype === "uint8";
+  return image instanceof Tensor && image.dtype === "uint8";
 }
 
 function isSide(side: number | undefined): side is number {

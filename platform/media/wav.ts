@@ -20,6 +20,9 @@ interface WavFormat {
   readonly bits: number;
 }
 
+/** The length of data that a writer to a pipe did not know, as ffmpeg writes it. */
+const UNKNOWN_LENGTH = 0xffff_ffff;
+
 const CHUNK_HEADER_BYTES = 8;
 /** RIFF, length, WAVE. */
 const RIFF_HEADER_BYTES = 12;
@@ -88,13 +91,18 @@ function requireWav(bytes: Uint8Array): void {
   if (bytes.length < RIFF_HEADER_BYTES) throw damaged(bytes, "it is truncated within its header");
 }
 
-/** The chunks in order. A chunk that claims more bytes than there are is damage. */
+/**
+ * The chunks in order. Data of unknown length last to the end of the file. Any other chunk that claims
+ * more bytes than there are is damage. The length of the whole file is not read.
+ */
 function* chunksOf(bytes: Uint8Array): Generator<{ name: string; chunk: DataView }> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = RIFF_HEADER_BYTES; at + CHUNK_HEADER_BYTES <= bytes.length;) {
     const name = String.fromCharCode(...bytes.subarray(at, at + 4));
-    const length = view.getUint32(at + 4, true);
     const start = at + CHUNK_HEADER_BYTES;
+    const claimed = view.getUint32(at + 4, true);
+    const isUnknown = name === "data" && claimed === UNKNOWN_LENGTH;
+    const length = isUnknown ? bytes.length - start : claimed;
     if (start + length > bytes.length) {
       throw damaged(
         bytes,

@@ -191,6 +191,17 @@ Deno.test("LeatError.from and toWire accept errors that throw when they are read
   }
 });
 
+Deno.test("instanceof LeatError and causesOf accept values that throw when they are asked", () => {
+  for (const value of hostileValues()) {
+    assertEquals(typeof (value instanceof LeatError), "boolean");
+    const error = new LeatError("internal", "m", { cause: value });
+    assertStrictEquals(causesOf(error)[0], error);
+  }
+  class Special extends LeatError {}
+  const general: unknown = new LeatError("internal", "m");
+  assertEquals([general instanceof LeatError, general instanceof Special], [true, false]);
+});
+
 Deno.test("toWire cuts long messages", () => {
   const { message } = new LeatError("internal", "x".repeat(1_000_000)).toWire();
   assertEquals(message, `${"x".repeat(WIRE_MESSAGE_LENGTH_MAX)}…`);

@@ -69,8 +69,13 @@ class GeneratorIterator extends ElementIterator {
       const result: unknown = this.#watch.time(this.#resume);
       return isThenable(result) ? this.#settle(result) : this.#take(result);
     } catch (error) {
-      throw this.#context.stats.failed(error);
+      throw this.#failed(error);
     }
+  }
+
+  /** A generator may throw any value; readers get an error. */
+  #failed(error: unknown): Error {
+    return this.#context.stats.failed(Error.isError(error) ? error : LeatError.from(error));
   }
 
   /** A generator that cannot be started fails once and ends. */
@@ -85,7 +90,7 @@ class GeneratorIterator extends ElementIterator {
     try {
       this.#running = iteratorOf(made);
     } catch (error) {
-      throw this.#context.stats.failed(error);
+      throw this.#failed(error);
     }
     this.#ended = false;
     if (this.disposed) this.release();
@@ -96,7 +101,7 @@ class GeneratorIterator extends ElementIterator {
     try {
       return this.#take(await pending);
     } catch (error) {
-      throw this.#context.stats.failed(error);
+      throw this.#failed(error);
     }
   }
 

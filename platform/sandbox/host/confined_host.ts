@@ -11,7 +11,7 @@ import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../../transport/process/link.ts
 import { Payload } from "../../../transport/payload.ts";
 import { DenoHost } from "../../deno_host.ts";
 import type { PythonPool } from "../../python/python_pool.ts";
-import { Images } from "../../media/images.ts";
+import { Images, requireBytes } from "../../media/images.ts";
 import { pathOfFileUrl, schemeOf } from "../../storage/files.ts";
 import { workerFiles } from "../../storage/storage.ts";
 import { ByteGate } from "../byte_gate.ts";
@@ -231,9 +231,7 @@ function confinedImages(ask: AskHost): ImageCodec {
   const gate = new ByteGate(IMAGE_BYTES_MAX);
   return {
     decode: async (bytes, options = {}) => {
-      if (!(bytes instanceof Uint8Array)) {
-        throw new LeatError("invalid_argument", `An image is a Uint8Array, not ${typeof bytes}`);
-      }
+      requireBytes("image.decode", bytes);
       if (bytes.byteLength > IMAGE_BYTES_MAX) {
         throw hostRequestTooLarge(`an image of ${bytes.byteLength} bytes`);
       }

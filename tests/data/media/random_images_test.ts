@@ -190,12 +190,64 @@ Deno.test("operations refuse values, directions, channels and sizes that they ca
     [() => padImage(photo, { top: 1, value: 300 }), "from 0 to 255, not 300"],
     [() => cutout(photo, { size: [2, 2], value: -1 }, random), "from 0 to 255, not -1"],
     [() => randAugment(photo, random, { fill: 0.5 }), "from 0 to 255, not 0.5"],
-    [() => flipImage(photo, "diagonal" as "vertical"), "not diagonal"],
+    [() => flipImage(photo, "diagonal" as "vertical"), 'not "diagonal"'],
     [() => grayscale(photo, { channels: 2 as 1 }), "1 or 3 channels, not 2"],
-    [() => randomResizedCropRegion({ width: NaN, height: 3 }, random), "[3, NaN]"],
-    [() => randomResizedCropRegion({ width: 0, height: 3 }, random), "[3, 0]"],
+    [() => randomResizedCropRegion({ width: NaN, height: 3 }, random), "{ width: NaN, height: 3 }"],
+    [() => randomResizedCropRegion({ width: 0, height: 3 }, random), "{ width: 0, height: 3 }"],
     [() => oneHot(tensor(new Float32Array([1.5])), 3), "an integer, not 1.5"],
     [() => resizeImage(new Tensor("uint8", [0, 3, 3], new Uint8Array()), [2, 2]), "an image is"],
+  ];
+  for (const [operation, message] of refused) {
+    const error = assertThrows(operation, LeatError, message);
+    assertEquals((error as LeatError).code, "invalid_argument");
+  }
+});
+
+Deno.test("operations name arguments of other types, and options that they do not have", () => {
+  // As in a function of JavaScript, or one whose arguments are `any`.
+  const given = <T>(value: unknown) => value as T;
+  type Image = Tensor<"uint8">;
+  const none: RandomStream = given(undefined);
+  const random = new RandomStream(0, []);
+  const batch = {
+    images: new Tensor("float32", [2, 1, 1, 3], new Float32Array(6)),
+    labels: new Tensor("float32", [2, 1], new Float32Array(2)),
+  };
+  const refused: readonly (readonly [() => unknown, string])[] = [
+    [() => flipImage(given<Image>(new Uint8Array(3))), "flip: an image is a tensor, uint8"],
+    [() => flipImage(given<Image>(null)), "not null"],
+    [() => flipImage(given<Image>(tensor(new Int32Array(3)))), "not int32 [3]"],
+    [() => resizeImage(photo, given({ width: 3, height: 2 })), "not { width: 3, height: 2 }"],
+    [() => resizeImage(photo, given(3)), "resize: a size is [height, width] from 1 up, not 3"],
+    [() => resizeImage(photo, given([2, 2, 3])), "not [2, 2, 3]"],
+    [() => resizeImage(photo, [2, 2], given({ metod: "area" })), 'did you mean "method"?'],
+    [() => centerCrop(photo, given(undefined)), "centerCrop: a size is [height, width]"],
+    [() => cropImage(photo, given(undefined)), "crop: the rectangle undefined is not { x, y"],
+    [() => padImage(photo, given({ topp: 1 })), 'did you mean "top"?'],
+    [() => cutout(photo, given(undefined), random), "cutout: a size is [height, width]"],
+    [() => cutout(photo, { size: [1, 1] }, none), "cutout: random is a RandomStream"],
+    [() => colorJitter(photo, {}, none), "colorJitter: random is a RandomStream"],
+    [() => colorJitter(photo, given({ color: 1 }), random), 'no option "color"'],
+    [() => colorJitter(photo, given({ hue: [0, 1] }), random), "not { hue: [0, 1] }"],
+    [() => grayscale(photo, given(1)), "grayscale: options must be an object"],
+    [() => randAugment(photo, given({ numOps: 1 })), "randAugment: random is a RandomStream"],
+    [() => randAugment(photo, random, given({ ops: 1 })), 'no option "ops"'],
+    [() => randomResizedCrop(photo, [2, 2], none), "random is a RandomStream"],
+    [() => randomResizedCrop(photo, [2, 2], random, given({ scales: 1 })), 'mean "scale"?'],
+    [() => randomResizedCropRegion(given(photo), random), "{ width, height } from 1 up, not uint8"],
+    [
+      () => randomResizedCropRegion({ width: 2, height: 2 }, random, { scale: given(1) }),
+      "scale is [low, high] above 0, not 1",
+    ],
+    [() => convertImage(photo, { normalize: given(true) }), "convert: normalize: options must be"],
+    [
+      () => convertImage(photo, { normalize: given({ mean: null, std: 1 }) }),
+      "normalize.mean is a",
+    ],
+    [() => convertImage(photo, { dtype: given<"uint8">("int32") }), 'not "int32"'],
+    [() => mixup(given(undefined), random), "It got images undefined"],
+    [() => mixup(batch, none), "mixup: random is a RandomStream"],
+    [() => cutmix(batch, random, given({ beta: 1 })), 'cutmix: there is no option "beta"'],
   ];
   for (const [operation, message] of refused) {
     const error = assertThrows(operation, LeatError, message);

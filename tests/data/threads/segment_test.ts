@@ -255,13 +255,35 @@ Deno.test("an error behind prefetch on a thread carries message, stack and cause
   assertEquals(await outcomesOf(iterator), [{ element: 2 }, { element: 3 }]);
 });
 
+Deno.test("prefetch on a thread goes on behind an error whose cause throws when it is read", async () => {
+  await using host = new ThreadsHost(1);
+  const dataset = Dataset.range(4).map((x) => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    const asked = {
+      get: () => {
+        throw 1;
+      },
+    };
+    if (x === 1) throw new Error("revoked", { cause: proxy });
+    if (x === 2) throw Object.defineProperty(new Error("asked"), "stack", asked);
+    return x;
+  });
+  const there = await runApart(dataset.prefetch(1, APART), host);
+  assertEquals(there.obstacles, []);
+  assertEquals(there.outcomes, (await runHere(dataset.prefetch(1), host)).outcomes);
+  assertEquals(there.outcomes.length, 4);
+});
+
 Deno.test("a pipeline that cannot leave runs here behind prefetch, and explain says why", async () => {
   await using host = new ThreadsHost(1);
   const mean = 2;
   const closure = Dataset.range(4).map((x) => x - mean).prefetch(1, APART);
   const cached = Dataset.range(4).cache().prefetch(AUTOTUNE, APART);
+  const received = await Dataset.deserialize(Dataset.range(4).map((x) => x).serialize());
   for (
     const [dataset, why] of [
+      [received.prefetch(1, APART), "map comes from another program"],
       [closure, "uses mean from around it. Either pass its inputs by name"],
       [cached, "cache keeps elements for later iterations here; cache(path) keeps them in a file"],
     ] as const
@@ -270,8 +292,12 @@ Deno.test("a pipeline that cannot leave runs here behind prefetch, and explain s
     assertEquals(outcomes.length, 4);
     assertStringIncludes(obstacles[0]!, "prefetch (operator 0) runs on the thread of the pipeline");
     assertStringIncludes(obstacles[0]!, why);
+    assertEquals(dataset.explain().obstacles, obstacles);
   }
-  assertStringIncludes(String(closure.explain()), "uses mean from around it");
+  const served = Dataset.range(4).distribute({ service: "ws://127.0.0.1:1" }).prefetch(1, APART);
+  const [obstacle = "", ...more] = served.explain().obstacles;
+  assertStringIncludes(obstacle, "distribute reads from a service, whose client is here");
+  assertEquals(more, []);
   const alone = Dataset.range(4).prefetch(1, APART).withOptions({ autotune: { cpuBudget: 1 } });
   assertEquals((await runApart(alone, host)).outcomes.length, 4);
   assertEquals(host.threads.usage.threads, 0);

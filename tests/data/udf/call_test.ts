@@ -28,6 +28,37 @@ for (const [when, fn] of Object.entries(UNLOADABLE)) {
   });
 }
 
+/** Ways to throw a value that throws when it is asked what it is. */
+const HOSTILE: Record<string, (x: number) => number> = {
+  "a proxy": (x) => {
+    const ask = () => {
+      throw 2;
+    };
+    if (x === 1) throw new Proxy({}, { get: ask, getPrototypeOf: ask });
+    return x;
+  },
+  "a revoked proxy": (x) => {
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    if (x === 1) throw proxy;
+    return x;
+  },
+};
+
+for (const [what, fn] of Object.entries(HOSTILE)) {
+  for (const numParallelCalls of [1, 2]) {
+    const calls = `${numParallelCalls} calls at once`;
+    Deno.test(`Call names operator and element where a function throws ${what}, with ${calls}`, async () => {
+      await using iterator = Dataset.range(3).map(fn, { numParallelCalls }).iterator();
+      assertEquals(await iterator.next(), { done: false, value: 0 });
+      const { code, message } = await assertRejects(() => iterator.next(), LeatError);
+      assertEquals(code, "unknown");
+      assertStringIncludes(message, "map (operator 0): the function failed at element 1: ");
+      assertEquals(await iterator.next(), { done: false, value: 2 });
+    });
+  }
+}
+
 Deno.test("an iterator walks captures once, for its nested datasets too, and the next one again", async () => {
   let walks = 0;
   const scores: Record<string, unknown> = { a: 1 };

@@ -185,6 +185,12 @@ Deno.test("loadFunction says when the module, the export or the function is miss
       "not this module",
     ],
     ["data:text/javascript,throw null", "f", "failed_precondition", "cannot be imported"],
+    [
+      "data:text/javascript,const p=Proxy.revocable({},{});p.revoke();throw p.proxy",
+      "f",
+      "failed_precondition",
+      "cannot be imported",
+    ],
     ["data:text/javascript,export const f = (", "f", "failed_precondition", "cannot be imported"],
     [FIXTURE, "triple", "not_found", "it exports ONE, default, double"],
     [FIXTURE, "toString", "not_found", "exports no"],

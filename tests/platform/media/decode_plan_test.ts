@@ -58,7 +58,7 @@ imageTest("decode gives floats from 0 to 1, also of 16 bits, and channels first"
   }
 });
 
-imageTest("decode refuses invalid conversions, and names them", async () => {
+imageTest("decode refuses invalid and unknown options, and names them", async () => {
   const cases: [unknown, string][] = [
     [{ dtype: "int32" }, "int32"],
     [{ dtype: "uint8", normalize: { mean: 0, std: 1 } }, "leave out dtype"],
@@ -66,6 +66,16 @@ imageTest("decode refuses invalid conversions, and names them", async () => {
     [{ normalize: { mean: [1, 2], std: 1 } }, "normalize.mean"],
     [{ normalize: { mean: 0, std: [1, 0, 1] } }, "normalize.std"],
     [{ normalize: { mean: 0, std: NaN } }, "normalize.std"],
+    [{ normalize: { mean: null, std: 1 } }, "normalize.mean"],
+    [{ normalize: { means: 0 } }, 'no option "means"'],
+    [{ normalize: true }, "image.decode: normalize: options must be an object"],
+    [{ resiz: { width: 3, height: 3 } }, 'no option "resiz"'],
+    [{ resize: [10, 10] }, "{ width, height } in whole pixels from 1 up, not to [10, 10]"],
+    [{ resize: { width: 10 } }, "not to { width: 10 }"],
+    [{ crop: null }, "The crop null is no { x, y, width, height }"],
+    [{ flip: "vertical" }, 'not "vertical": it mirrors left and right'],
+    [{ channels: "3" }, 'not "3"'],
+    [null, "image.decode: options must be an object"],
   ];
   for (const [options, message] of cases) {
     const error = await assertRejects(

@@ -200,6 +200,26 @@ imageTest("decode distinguishes an empty file, another format and garbage", asyn
   }
 });
 
+Deno.test("decode and size name a value that is no Uint8Array, and encode one that is no tensor", async () => {
+  const values: [unknown, string][] = [
+    [null, "null"],
+    ["abc", '"abc"'],
+    [new ArrayBuffer(8), "ArrayBuffer"],
+    [new Int8Array(8), "Int8Array"],
+    [picture(2, 2), "Tensor"],
+  ];
+  for (const [value, shown] of values) {
+    for (const name of ["decode", "size"] as const) {
+      const error = assertThrows(() => images[name](value as Uint8Array), LeatError) as LeatError;
+      assertEquals(error.code, "invalid_argument");
+      assertStringIncludes(error.message, `image.${name}: the encoded image must be a Uint8Array`);
+      assertStringIncludes(error.message, `got ${shown}`);
+    }
+  }
+  const bytes = new Uint8Array(3) as unknown as Tensor;
+  await assertRejects(() => images.encode(bytes), LeatError, "not of Uint8Array");
+});
+
 imageTest("decode refuses damaged compressed data", async () => {
   const jpeg = await images.encode(picture(120, 90));
   const damaged = jpeg.slice();
@@ -235,7 +255,7 @@ imageTest(
     assertEquals((await images.decode(NOISY)).data, NOISY_PIXELS, "a decoder keeps no method");
     const error = await failure(NOISY, { dctMethod: "FAST" as "INTEGER_FAST" });
     assertEquals(error.code, "invalid_argument");
-    assertStringIncludes(error.message, '"INTEGER_ACCURATE" or "INTEGER_FAST", not FAST');
+    assertStringIncludes(error.message, '"INTEGER_ACCURATE" or "INTEGER_FAST", not "FAST"');
   },
   { ignore: turboLibraryPath() === undefined },
 );

@@ -93,6 +93,24 @@ Deno.test("decodeWav reads a file without frames", () => {
   assertEquals(decodeWav(riff(FORMAT, chunk("data"))).samples.shape, [0, 1]);
 });
 
+Deno.test("decodeWav reads data of unknown length to the end, as a writer to a pipe leaves them", () => {
+  const data = chunk("data", 0, 0x40, 0, 0xc0);
+  data.fill(0xff, 4, 8);
+  for (const size of [0, 0xff]) {
+    const file = riff(chunk("LIST", 1, 2), FORMAT, data);
+    file.fill(size, 4, 8);
+    assertEquals([...decodeWav(file).samples.data], [0.5, -0.5]);
+  }
+  const cut = refusal(riff(FORMAT, data.slice(0, -1)));
+  assertStringIncludes(cut.message, "3 bytes of data are no whole frames");
+  const other = chunk("LIST", 1, 2);
+  other.fill(0xff, 4, 8);
+  assertStringIncludes(
+    refusal(riff(other, FORMAT, data)).message,
+    '"LIST" chunk at byte 12 claims',
+  );
+});
+
 Deno.test("decodeWav refuses a file truncated anywhere", () => {
   const whole = written("16");
   for (let length = 0; length < whole.length; length++) {

@@ -102,6 +102,19 @@ Deno.test("fromGenerator ends after the error of a generator, and when it cannot
   assertEquals(await collectWithErrors(wrong), ["error invalid_argument"]);
 });
 
+Deno.test("fromGenerator gives an error where a generator throws a value that throws when read", async () => {
+  const dataset = Dataset.fromGenerator(function* (): Generator<number> {
+    yield 1;
+    const { proxy, revoke } = Proxy.revocable({}, {});
+    revoke();
+    throw proxy;
+  });
+  await using iterator = dataset.enumerate().repeat(1).map(([, x]) => x).iterator();
+  assertEquals(await iterator.next(), { done: false, value: 1 });
+  assertEquals((await assertRejects(() => iterator.next(), LeatError)).code, "unknown");
+  assertEquals((await iterator.next()).done, true);
+});
+
 Deno.test("disposing runs the finally block of a generator", async () => {
   let cleaned = false;
   const dataset = Dataset.fromGenerator(function* () {
