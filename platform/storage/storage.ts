@@ -99,7 +99,7 @@ export const GOOGLE_ENDPOINT = "https://storage.googleapis.com";
  *   `gs://bucket/key` likewise. A key is literal, not percent-encoded.
  *
  * Far files are read ahead, at most 16 MiB each. Requests that fail with transient errors are retried.
- * Reading a file that changes meanwhile fails with `failed_precondition`.
+ * Reading a far file that changes meanwhile fails with `failed_precondition`.
  */
 export class StorageFiles implements Files {
   readonly #options: StorageOptions;
