@@ -1138,7 +1138,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * runs. A pass that fails, is abandoned, or ends with its process leaves nothing behind.
    * Each iteration gets copies of what is in memory, and may change them in place.
    *
-   * The copy is not compared with the input files: if their contents change, remove the folder.
+   * The copy is not compared with the input files, nor with the files of functions that `udf()` or
+   * `python()` names: if their contents change, remove the folder.
    *
    * Errors of the first element: `already_exists` while another iterator fills the same folder,
    * `failed_precondition` if it has the elements of another pipeline (remove the folder, or choose
@@ -1167,8 +1168,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `withOptions`, wherever it is set, if operators before this point may draw random numbers. Folders
    * of old pipelines stay until you remove them.
    *
-   * The copy is not compared with the input files: if their contents change, remove the folder, or
-   * give new files new names.
+   * The copy is not compared with the input files, nor with the files of functions that `udf()` or
+   * `python()` names: if their contents change, remove the folder, or give new files new names.
    *
    * While another iterator writes the same snapshot, elements are given without being stored.
    *

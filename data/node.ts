@@ -92,6 +92,11 @@ export abstract class DatasetNode {
     return this.attributes;
   }
 
+  /** Whether it determines no element: a state can be restored with it or without it. */
+  get isLeftOutOfCheckpoints(): boolean {
+    return false;
+  }
+
   /** The shape and type of elements, as far as they are known before running. */
   abstract get elementSpec(): ElementSpec;
 

@@ -65,6 +65,7 @@ export function serializeGraph(root: DatasetNode): Uint8Array {
  */
 export function graphText(root: DatasetNode, writer: ValueWriter): string {
   return perNode<string>(root, (node, inputs) => {
+    if (writer.leavesOut(node)) return inputs[0]!;
     const attributes = JSON.stringify(attributesOf(node, writer));
     const kind = JSON.stringify(node.kind);
     return `{"kind":${kind},"attributes":${attributes},"inputs":[${inputs.join()}]}`;
@@ -180,6 +181,11 @@ export class ValueWriter {
   /** The attributes to write for an operator. */
   attributesOf(node: DatasetNode): Attributes {
     return node.attributes;
+  }
+
+  /** Whether to write the input of an operator in its place. */
+  leavesOut(_node: DatasetNode): boolean {
+    return false;
   }
 
   write(value: unknown): unknown {

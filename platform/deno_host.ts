@@ -2,6 +2,7 @@
 
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
 import { LeatError } from "../core/error.ts";
+import { optionsOf } from "../data/check.ts";
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles, PythonRunner } from "../data/host.ts";
 import { installCrc32c } from "../data/formats/tfrecord/crc32c.ts";
 import type { ForeignRunners } from "../data/foreign/foreign_runners.ts";
@@ -65,6 +66,18 @@ export interface DenoHostOptions {
   readonly foreign?: ForeignLimits;
 }
 
+const checkNames = optionsOf<DenoHostOptions>("DenoHost", {
+  files: true,
+  storage: true,
+  images: true,
+  audio: true,
+  python: true,
+  pythonPool: true,
+  threads: true,
+  sharesBatches: true,
+  foreign: true,
+});
+
 /**
  * A host on Deno's own facilities. Creating a host needs no permission, but using it does: local files
  * need `--allow-read`, far storage needs `--allow-net`, and {@linkcode Images} lists what images need.
@@ -96,6 +109,7 @@ export class DenoHost implements Host {
 
   /** Creates a host, which opens nothing before its first use. */
   constructor(options: DenoHostOptions = {}) {
+    checkNames(options);
     this.files = options.files ?? new StorageFiles(options.storage);
     this.images = options.images ?? new Images();
     this.audio = options.audio ?? new Audio();

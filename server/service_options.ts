@@ -11,7 +11,11 @@ import { secretiveServices } from "../platform/nodes/service_address.ts";
 import type { ServiceNodeConfig } from "../platform/nodes/service_node.ts";
 import type { TokenEntry } from "../platform/nodes/tokens_file.ts";
 import type { RequestOptions } from "../platform/storage/http_client.ts";
-import type { StorageOptions, WorkerStorage } from "../platform/storage/storage.ts";
+import {
+  checkStorageOptions,
+  type StorageOptions,
+  type WorkerStorage,
+} from "../platform/storage/storage.ts";
 import type { WorkerServerConfig } from "./worker_server.ts";
 
 /** The least timeout for missed heartbeats, in ms: a heartbeat and its answer take about as long. */
@@ -249,6 +253,7 @@ function checkTokens(what: string, { tokens }: Pick<ServiceNodeConfig, "tokens">
 
 function checkStorage(what: string, options: WorkerStorage): void {
   check(`${what}: storage`, farStorage, options.storage ?? {});
+  checkStorageOptions(`${what}: storage`, options.storage ?? {});
   check(`${what}: storage.requests`, requests, options.storage?.requests ?? {});
   checkServices(what, options);
 }

@@ -157,6 +157,10 @@ class SignatureWriter extends ValueWriter {
     return node.checkpointAttributes;
   }
 
+  override leavesOut(node: DatasetNode): boolean {
+    return node.isLeftOutOfCheckpoints;
+  }
+
   protected override function({ fn, captures }: NodeFunction): unknown {
     const reference = referenceOf(fn);
     const text = reference === undefined ? String(fn) : `${reference.place}#${reference.name}`;
@@ -191,8 +195,8 @@ const DIFFERENCES_MAX = 8;
 function operatorsOf(root: DatasetNode): readonly Operator[] {
   const found: Operator[] = [];
   perNode<void>(root, (node) => {
-    if (found.length === OPERATORS_MAX) return;
-    const given = Object.entries(new SignatureWriter().attributesOf(node))
+    if (found.length === OPERATORS_MAX || node.isLeftOutOfCheckpoints) return;
+    const given = Object.entries(node.checkpointAttributes)
       .filter(([, value]) => value !== undefined)
       .map(([name, value]) => [name, argumentText(value)] as const);
     found.push([node.kind, Object.fromEntries(given)]);

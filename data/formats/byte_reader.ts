@@ -4,7 +4,11 @@ import { then } from "../../core/then.ts";
 import type { OpenFile } from "../host.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { type ByteSource, byteSource } from "./byte_source.ts";
-import { type Compression, compressionRemedy } from "./compression/compression.ts";
+import {
+  type Compression,
+  compressionRemedy,
+  SIGNATURE_BYTES_MAX,
+} from "./compression/compression.ts";
 import type { SourceFile } from "./format_reader.ts";
 import { READ_BYTES } from "./plain_bytes.ts";
 
@@ -30,14 +34,15 @@ export class ByteReader {
   readonly path: string;
   /** What offsets in messages refer to: the file (`""`), or its decompressed contents. */
   readonly stream: string;
-  /** The end of messages about damage: what to do if the file should have been decompressed, or `""`. */
-  readonly remedy: string;
+  readonly #isCompressed: boolean;
   readonly #source: ByteSource;
   readonly #sizeBytes: number;
   /** Allocated on first use: some files are read without it. */
   #buffer: Uint8Array<ArrayBuffer> = EMPTY;
   #start = 0;
   #stop = 0;
+  /** The first bytes of the file, once it has been read from its start and the buffer has lost them. */
+  #firstBytes: Uint8Array = EMPTY;
   #position: number;
   /** How many bytes the next read into the buffer asks for, at least. */
   #readAheadBytes = READ_BYTES;
@@ -54,7 +59,7 @@ export class ByteReader {
   constructor(path: string, file: OpenFile, compression?: Compression, offset = 0) {
     this.path = shownPath(path);
     this.stream = compression === undefined ? "" : " of its decompressed contents";
-    this.remedy = compression === undefined ? compressionRemedy(path) : "";
+    this.#isCompressed = compression !== undefined;
     this.#sizeBytes = compression === undefined ? file.sizeBytes : Infinity;
     this.#position = offset;
     this.#source = byteSource(this.path, file, compression, offset);
@@ -68,6 +73,13 @@ export class ByteReader {
   /** The offset of the next byte. */
   get position(): number {
     return this.#position;
+  }
+
+  /** The end of messages about damage: what to do if the file should have been decompressed, or `""`. */
+  get remedy(): string {
+    if (this.#isCompressed) return "";
+    const first = this.#holdsFirstBytes ? this.#buffer : this.#firstBytes;
+    return compressionRemedy(this.path, first);
   }
 
   /** Number of bytes in `buffer` from `start` on. */
@@ -251,7 +263,13 @@ export class ByteReader {
     return Math.min(READ_BYTES, Math.max(BUFFER_BYTES_MIN, this.#sizeBytes));
   }
 
+  /** Whether the buffer begins with the first bytes of the file. */
+  get #holdsFirstBytes(): boolean {
+    return this.#position === this.#start;
+  }
+
   #makeRoom(count: number): void {
+    if (this.#holdsFirstBytes) this.#firstBytes = this.#buffer.slice(0, SIGNATURE_BYTES_MAX);
     const kept = this.#buffer.subarray(this.#start, this.#stop);
     if (count > this.#buffer.length) {
       // Doubles, because otherwise a long line would be copied once for each of its chunks.

@@ -85,6 +85,10 @@ export class OptionsNode extends PassedNode {
   override get checkpointAttributes(): Attributes {
     return { seed: this.seed, deterministic: this.deterministic };
   }
+
+  override get isLeftOutOfCheckpoints(): boolean {
+    return this.seed === undefined && this.deterministic === undefined;
+  }
 }
 
 registerNode("withOptions", { fromWire: (a, [input]) => new OptionsNode(input!, a) });

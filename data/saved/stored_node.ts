@@ -3,13 +3,14 @@ import { LeatError } from "../../core/error.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type RecordPosition, RecordReader } from "../formats/tfrecord/tfrecord.ts";
+import type { Host } from "../host.ts";
 import { END } from "../iterator.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { FileSourceNode, type FileSourceOptions } from "../sources/file_source.ts";
 import { FilesNode } from "../sources/files.ts";
 import { checkSpec, type ElementSpec } from "../elements/spec.ts";
-import { type Chunk, type Manifest, within } from "./manifest.ts";
+import { type Chunk, type Manifest, readManifest, within } from "./manifest.ts";
 import { decodeElement } from "./stored_element.ts";
 
 interface StoredOptions extends FileSourceOptions {
@@ -37,6 +38,17 @@ class StoredNode extends FileSourceNode {
     return Object.values(this.#counts).reduce((sum, count) => sum + count, 0);
   }
 
+  /** Without the files of a dataset that was overwritten, what remains of it is not the dataset. */
+  override async openFile(host: Host, path: string, signal?: AbortSignal): Promise<SourceFile> {
+    try {
+      return await super.openFile(host, path, signal);
+    } catch (error) {
+      const isMissing = LeatError.from(error).code === "not_found";
+      if (isMissing && await isOverwritten(host, path)) throw ReadingFailure.of(overwritten(path));
+      throw error;
+    }
+  }
+
   override openReader(source: SourceFile, { position }: ReadFrom): FormatReader {
     const from = position as ElementPosition | undefined;
     const records = new RecordReader(ByteReader.of(source, from?.offset), from?.ended);
@@ -47,6 +59,27 @@ class StoredNode extends FileSourceNode {
     return "It belongs to a saved dataset, cache or snapshot: put it back, or remove the folder and have it " +
       "written again.";
   }
+}
+
+/** Whether another dataset was saved in the folder of a chunk. */
+async function isOverwritten(host: Host, path: string): Promise<boolean> {
+  const { folder, name } = splitPath(path);
+  const manifest = await readManifest(host, folder).catch(() => undefined);
+  return manifest !== undefined && !manifest.chunks.some((chunk) => chunk.name === name);
+}
+
+function overwritten(path: string): LeatError {
+  const { folder } = splitPath(path);
+  return new LeatError(
+    "failed_precondition",
+    `load: ${folder} was overwritten: the dataset that was being read is gone. Load it again; a cache ` +
+      "or snapshot reads the new one in its next epoch.",
+  );
+}
+
+function splitPath(path: string): { folder: string; name: string } {
+  const slash = path.lastIndexOf("/");
+  return { folder: path.slice(0, slash), name: path.slice(slash + 1) };
 }
 
 registerNode("stored", { fromWire: (a, [files]) => new StoredNode(files!, a) });

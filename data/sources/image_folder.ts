@@ -21,7 +21,7 @@ import { FileSourceNode } from "./file_source.ts";
 import { ListFilesNode, type ListFilesOptions } from "./list_files.ts";
 import { storageError } from "./reading/storage_errors.ts";
 
-/** Extensions of the files that are read, in lower or upper case. */
+/** Extensions of the files that are read, in any case. */
 const EXTENSIONS = ["jpg", "jpeg", "png", "webp"];
 
 /** An image and the label of its class. */
@@ -233,8 +233,8 @@ function checkDecode(value: unknown): ImageDecodeOptions | false {
 
 /** Returns the patterns of the images of all classes, or of the given classes. */
 function patternsOf(root: string, classNames?: readonly string[]): string[] {
-  const upperCase = EXTENSIONS.map((extension) => extension.toUpperCase());
-  const extensions = [...EXTENSIONS, ...upperCase].join(",");
+  const anyCase = (letter: string) => `[${letter}${letter.toUpperCase()}]`;
+  const extensions = EXTENSIONS.map((extension) => extension.replace(/./g, anyCase)).join(",");
   const folder = root === "/" ? "" : escapeGlob(root);
   const classes = classNames?.map(escapeGlob) ?? ["*"];
   return classes.map((name) => `${folder}/${name}/**/*.{${extensions}}`);

@@ -17,7 +17,10 @@ const SAMPLE_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** How archives are read. */
 export interface WebDatasetOptions extends FileSourceOptions {
-  /** The extensions to keep, such as `["jpg", "cls"]`; default: all. Files with others are skipped. */
+  /**
+   * The extensions to keep, such as `["jpg", "cls"]`; default: all. Files with others are skipped. A
+   * sample that has some of them but not all is lost, with a `data_loss` error.
+   */
   readonly extensions?: readonly string[] | undefined;
   /**
    * The extensions to decode, by their last part: `json` to its value, `txt` to a string, `cls` to a

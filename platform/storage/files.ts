@@ -81,7 +81,7 @@ export class DenoFiles implements Files {
 function startOf(path: string): string {
   return isAbsolute(path)
     ? ""
-    : ", a relative path that starts at the folder its process was started in";
+    : ", a relative path that starts at the current folder of its process";
 }
 
 function openedFile(path: string, opened: Deno.FsFile, sizeBytes: number): OpenFile {

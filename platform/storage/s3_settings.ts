@@ -2,6 +2,7 @@
 
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
+import { checkOptionalBoolean, invalidArgument, optionsOf } from "../../data/check.ts";
 
 /** An S3-compatible store. Omitted fields come from the environment, if the program may read it. */
 export interface S3Options {
@@ -61,6 +62,32 @@ export const S3_VARIABLES = [
 export function readEnv(variable: string): string | undefined {
   const { state } = Deno.permissions.querySync({ name: "env", variable });
   return state === "granted" ? Deno.env.get(variable) || undefined : undefined;
+}
+
+/**
+ * Refuses unknown names and values of another type: a misspelt key would send unsigned requests, and a
+ * misspelt endpoint would send them to Amazon.
+ * @param what What messages call the options. They do not show texts, which may be secrets.
+ */
+export function checkS3Options(what: string, options: S3Options | undefined): void {
+  const check = optionsOf<S3Options>(what, {
+    endpoint: true,
+    region: true,
+    accessKeyId: true,
+    secretAccessKey: true,
+    sessionToken: true,
+    anonymous: true,
+    addressing: true,
+  });
+  const { anonymous, addressing = "path", ...texts } = check(options);
+  checkOptionalBoolean(what, "anonymous", anonymous);
+  if (!["path", "host"].includes(addressing)) {
+    throw invalidArgument(what, "addressing", '"path" or "host"', addressing);
+  }
+  for (const [name, text] of Object.entries(texts)) {
+    if (text === undefined || typeof text === "string" && text !== "") continue;
+    throw new LeatError("invalid_argument", `${what}: ${name} must be a non-empty string`);
+  }
 }
 
 /** Fills in defaults. @throws {LeatError} `invalid_argument` for a bad URL, or credentials without both keys. */

@@ -2,7 +2,8 @@
 
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
-import { definedFields } from "../../core/tree.ts";
+import { definedFields, isPlainObject } from "../../core/tree.ts";
+import { optionsOf } from "../../data/check.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
 import { DenoFiles, fileUrlPattern, pathOfFileUrl, schemeOf, withStorageLatency } from "./files.ts";
@@ -10,7 +11,7 @@ import { HttpClient, type RequestOptions } from "./http_client.ts";
 import type { HttpOptions, MayFollow } from "./http_files.ts";
 import type { ImageLimits } from "../media/images.ts";
 import type { RetryTiming } from "./retries.ts";
-import { readEnv, type S3Options, s3Settings } from "./s3_settings.ts";
+import { checkS3Options, readEnv, type S3Options, s3Settings } from "./s3_settings.ts";
 
 /** Options of far storage. Plain data, so that it can be sent to threads. */
 export interface StorageOptions {
@@ -25,6 +26,43 @@ export interface StorageOptions {
   readonly http?: HttpOptions;
   /** Timeouts and retries. */
   readonly requests?: RequestOptions;
+}
+
+/**
+ * Refuses unknown names, and values of another type. The values of `requests` are checked where they
+ * are used.
+ * @param what What messages call the options.
+ * @throws {LeatError} `invalid_argument`.
+ */
+export function checkStorageOptions(what: string, options: StorageOptions): void {
+  const checkNames = optionsOf<StorageOptions>(what, {
+    s3: true,
+    gs: true,
+    http: true,
+    requests: true,
+  });
+  const { s3, gs, http, requests } = checkNames(options);
+  checkS3Options(`${what}.s3`, s3);
+  checkS3Options(`${what}.gs`, gs);
+  checkHttpOptions(`${what}.http`, http);
+  const checkRequests = optionsOf<RequestOptions>(`${what}.requests`, {
+    timeoutMs: true,
+    attemptsMax: true,
+    backoffMs: true,
+    backoffMsMax: true,
+  });
+  checkRequests(requests);
+}
+
+/** Messages do not show headers, which may be secrets. */
+function checkHttpOptions(what: string, options: HttpOptions | undefined): void {
+  const { headers = {} } = optionsOf<HttpOptions>(what, { headers: true })(options);
+  const isChecked = isPlainObject(headers) && Object.values(headers).every(isPlainObject);
+  if (isChecked) return;
+  throw new LeatError(
+    "invalid_argument",
+    `${what}: headers must be an object that has an object of headers for each origin`,
+  );
 }
 
 /** How the pipelines of a worker reach files and other services, and the limits of their images. */
@@ -61,7 +99,7 @@ export const GOOGLE_ENDPOINT = "https://storage.googleapis.com";
  *   `gs://bucket/key` likewise. A key is literal, not percent-encoded.
  *
  * Far files are read ahead, at most 16 MiB each. Requests that fail with transient errors are retried.
- * Reading a file that changes meanwhile fails with `failed_precondition`.
+ * Reading a far file that changes meanwhile fails with `failed_precondition`.
  */
 export class StorageFiles implements Files {
   readonly #options: StorageOptions;
@@ -76,6 +114,7 @@ export class StorageFiles implements Files {
    * @param mayFollow See {@linkcode MayFollow}. Object stores' redirects are never followed.
    */
   constructor(options: StorageOptions = {}, timing?: RetryTiming, mayFollow?: MayFollow) {
+    checkStorageOptions("storage", options);
     this.#options = options;
     this.#mayFollow = mayFollow;
     this.#http = new HttpClient(options.requests, timing);

@@ -16,19 +16,40 @@ const COMPRESSION_OF_SUFFIX: readonly (readonly [suffix: string, Compression])[]
   [".zz", "zlib"],
 ];
 
+/** The first bytes of a compressed file. Those of zlib are too few to tell it from other files. */
+const COMPRESSION_OF_SIGNATURE: readonly (readonly [readonly number[], Compression])[] = [
+  [[0x1f, 0x8b, 8], "gzip"],
+  [[0x28, 0xb5, 0x2f, 0xfd], "zstd"],
+];
+
+export const SIGNATURE_BYTES_MAX = 4;
+
+/** A URL of the web, up to its query or fragment, which are not part of the file's name. */
+const URL_WITHOUT_QUERY = /^(https?:[^?#]*)[?#].*$/is;
+
 /** Returns how the file at `path` is compressed; `undefined` if it is not. */
 export function compressionOf(
   path: string,
   compression: FileCompression | undefined,
 ): Compression | undefined {
   if (compression !== "auto") return compression;
-  const name = path.toLowerCase();
+  const name = path.replace(URL_WITHOUT_QUERY, "$1").toLowerCase();
   return COMPRESSION_OF_SUFFIX.find(([suffix]) => name.endsWith(suffix))?.[1];
 }
 
-/** A sentence for errors of a file that is read as it is, if its name says that it is compressed. */
-export function compressionRemedy(path: string): string {
-  const found = compressionOf(path, "auto");
+/**
+ * A sentence for errors of a file that is read as it is, if its name or its first bytes say that it is
+ * compressed; otherwise `""`.
+ */
+export function compressionRemedy(path: string, firstBytes: Uint8Array): string {
+  const named = compressionOf(path, "auto");
+  if (named !== undefined) {
+    return ` Its name is that of a ${named} file: set the option compression to "${named}" or "auto".`;
+  }
+  const found = COMPRESSION_OF_SIGNATURE.find(([signature]) =>
+    signature.every((byte, i) => firstBytes[i] === byte)
+  );
   if (found === undefined) return "";
-  return ` Its name is that of a ${found} file: set the option compression to "${found}" or "auto".`;
+  const [, compression] = found;
+  return ` It begins as a ${compression} file does: set the option compression to "${compression}".`;
 }

@@ -63,16 +63,20 @@ const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
   ],
 };
 
-/** The record that the parser is reading. The types of csv-parse leave it out. */
+/** The record that the parser is reading, and its last field. The types of csv-parse leave them out. */
 interface ParserState {
-  readonly state: { readonly record: readonly string[] };
+  readonly state: {
+    readonly record: readonly string[];
+    readonly field: { toString(encoding: "utf8"): string };
+  };
 }
+
+const LINE_FEED = 0x0a;
 
 /** Reads records. Damage loses its record, and later records until the quotes match again. */
 export class QuotedCsvReader implements FormatReader {
   readonly #bytes: ByteReader;
   readonly #convert: RecordConversion;
-  readonly #from: CsvPosition;
   readonly #parser: Parser & ParserState;
   /** The offset at which the parser began to count bytes. */
   #base: number | undefined;
@@ -80,6 +84,10 @@ export class QuotedCsvReader implements FormatReader {
   readonly #chunks: { readonly start: number; readonly bytes: Uint8Array }[] = [];
   /** The offset after the last parsed record. */
   #parsed: number;
+  /** Number of lines before that offset. */
+  #parsedLines: number;
+  /** The parser's own number of that record's line. It counts both characters of a quoted "\r\n". */
+  #parserLines = 0;
   /** The outcomes of the last chunk. */
   #outcomes: Outcome[] = [];
   /** The index of the next outcome to return. */
@@ -99,9 +107,8 @@ export class QuotedCsvReader implements FormatReader {
   constructor(bytes: ByteReader, delimiter: string, convert: RecordConversion, from = BEGINNING) {
     this.#bytes = bytes;
     this.#convert = convert;
-    this.#from = from;
     this.#stop = this.#parsed = from.offset;
-    this.#line = from.line;
+    this.#line = this.#parsedLines = from.line;
     this.#errorsBefore = from.errors;
     this.#ended = from.ended;
     this.#parser = new Parser({
@@ -200,7 +207,7 @@ export class QuotedCsvReader implements FormatReader {
     this.#boundFields(fields, lines);
     if (!this.#isOverlong()) {
       const stop = this.#base! + bytes;
-      const line = this.#from.line + lines;
+      const line = this.#lineAt(stop, lines);
       // The parser replaces invalid UTF-8 by this character, which a text may have, too.
       const isText = !fields.some((field) => field.includes("\ufffd")) || this.#isUtf8(stop);
       const where = { number: line, offset: this.#parsed };
@@ -208,23 +215,47 @@ export class QuotedCsvReader implements FormatReader {
         isText ? { fields, stop, line } : { error: notUtf8(where, this.#bytes) },
       );
       this.#parsed = stop;
+      this.#parsedLines = line;
+      this.#parserLines = lines;
     }
     return null; // the parser must not output the record itself
+  }
+
+  /** The line in which the record that ends at this offset ends. */
+  #lineAt(stop: number, parserLines: number): number {
+    const next = this.#parsedLines + 1;
+    if (parserLines === this.#parserLines + 1) return next;
+    let inner = 0;
+    for (const bytes of this.#partsUntil(stop - 1)) {
+      for (const byte of bytes) if (byte === LINE_FEED) inner++;
+    }
+    return next + inner;
+  }
+
+  /** The line of an error in the record that the parser is reading. */
+  #lineOfError(parserLines: number): number {
+    const { record, field } = this.#parser.state;
+    const returns = [...record, field.toString("utf8")]
+      .reduce((sum, text) => sum + text.split("\r").length - 1, 0);
+    return this.#parsedLines + parserLines - this.#parserLines - returns;
   }
 
   /** Whether the bytes of the record that ends at this offset are UTF-8. */
   #isUtf8(stop: number): boolean {
     const decoder = new TextDecoder("utf-8", { fatal: true });
-    const from = this.#parsed;
     try {
-      for (const { start, bytes } of this.#chunks) {
-        const part = bytes.subarray(Math.max(from - start, 0), Math.max(stop - start, 0));
-        decoder.decode(part, { stream: true });
-      }
+      for (const part of this.#partsUntil(stop)) decoder.decode(part, { stream: true });
       decoder.decode();
       return true;
     } catch {
       return false;
+    }
+  }
+
+  /** The bytes between the last parsed record and this offset. */
+  *#partsUntil(stop: number): Iterable<Uint8Array> {
+    for (const { start, bytes } of this.#chunks) {
+      yield bytes.subarray(Math.max(this.#parsed - start, 0), Math.max(stop - start, 0));
     }
   }
 
@@ -241,7 +272,7 @@ export class QuotedCsvReader implements FormatReader {
     if (lines === this.#errorLine || this.#isOverlong()) return;
     this.#errorLine = lines ?? -1;
     const { path } = this.#bytes;
-    const line = this.#from.line + (lines ?? 1);
+    const line = this.#lineOfError(lines ?? this.#parserLines + 1);
     const [leatCode, what] = DAMAGE[code ?? ""] ?? ["data_loss", LeatError.from(error).message];
     this.#outcomes.push({
       error: new LeatError(leatCode, `Damaged CSV file ${path}, line ${line}: ${what}.`, {

@@ -13,7 +13,7 @@ import { type DecodedExtension, PART_DECODERS, SAMPLE_KEY } from "./sample_parts
 import { type TarMember, TarReader } from "./tar.ts";
 
 export interface SampleOptions {
-  /** The extensions of the parts that samples keep; `undefined` for all. */
+  /** The extensions of the parts that samples keep, and must have; `undefined` for all. */
   readonly extensions: ReadonlySet<string> | undefined;
   readonly decode: ReadonlySet<string>;
   /** Maximum bytes of one sample's parts together: contents, names and {@linkcode PART_BYTES}. */
@@ -46,8 +46,8 @@ interface Sample {
  * first dot after the last slash. The rest of the path, in lower case, names the part. One sample is
  * held in memory at a time.
  *
- * A sample is lost if it is too large, has two parts of one name, or has a part that cannot be
- * decoded. Damage ends the archive, and loses the sample whose parts are being read.
+ * A sample is lost if it is too large, has two parts of one name, has a part that cannot be decoded,
+ * or has some of the requested parts but not all. Damage ends the archive, and loses the sample whose parts are being read.
  */
 export class WebDatasetReader implements FormatReader {
   readonly #tar: TarReader;
@@ -156,6 +156,7 @@ export class WebDatasetReader implements FormatReader {
     const sample = this.#sample;
     this.#sample = undefined;
     if (sample === undefined) return undefined;
+    this.#requireParts(sample);
     const element: [string, unknown][] = [[SAMPLE_KEY, sample.key]];
     for (const [extension, contents] of sample.parts) {
       try {
@@ -169,6 +170,17 @@ export class WebDatasetReader implements FormatReader {
     }
     if (sample.failure !== undefined) throw sample.failure;
     return element.length > 1 ? Object.fromEntries(element) : undefined;
+  }
+
+  /** Fails a sample without a part that the spec promises. */
+  #requireParts(sample: Sample): void {
+    if (sample.parts.size === 0) return;
+    const { extensions = [] } = this.#options;
+    const missing = [...extensions].filter((extension) => !sample.parts.has(extension));
+    if (missing.length === 0) return;
+    const what = `has no part ${missing.map((one) => JSON.stringify(one)).join(", ")}, which ` +
+      "`extensions` requires; name extensions that every sample has, or leave `extensions` out";
+    this.#fail(sample, "data_loss", what);
   }
 
   #decode(extension: string, contents: Uint8Array): unknown {

@@ -11,6 +11,7 @@ import {
 import { LeatError } from "../../../core/error.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { byteSource } from "../../../data/formats/byte_source.ts";
+import { compressionOf } from "../../../data/formats/compression/compression.ts";
 import { PADDING_BYTES_MAX } from "../../../data/formats/compression/zlib_decoder.ts";
 import { zstdDecoder } from "../../../data/formats/compression/zstd_decoder.ts";
 import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
@@ -296,12 +297,16 @@ Deno.test("an error of a compressed file that is read as it is names the option 
     "lines.txt.gz": lines,
     "records.zst": zstdCompressSync(encodeTfRecord(new Uint8Array(9))),
     "samples.tgz": lines,
+    "unnamed": lines,
+    "unnamed2": zstdCompressSync(encodeTfRecord(new Uint8Array(9))),
     "latin1.txt": Uint8Array.of(0xe4, 10),
   };
   await withFiles(files, async (folder) => {
     const path = (name: keyof typeof files) => `${folder}/${name}`;
     const option = (compression: string) =>
       `set the option compression to "${compression}" or "auto"`;
+    const begins = (compression: string) =>
+      `It begins as a ${compression} file does: set the option compression to "${compression}".`;
     for (
       const [dataset, remedy] of [
         [Dataset.textLines(path("lines.txt.gz")), option("gzip")],
@@ -310,6 +315,11 @@ Deno.test("an error of a compressed file that is read as it is names the option 
         [Dataset.csv(path("lines.txt.gz"), { useQuoteDelim: false }), option("gzip")],
         [Dataset.tfRecords(path("records.zst")), option("zstd")],
         [Dataset.webDataset(path("samples.tgz")), option("gzip")],
+        [Dataset.textLines(path("unnamed"), { compression: "auto" }), begins("gzip")],
+        [Dataset.csv(path("unnamed")), begins("gzip")],
+        [Dataset.csv(path("unnamed"), { useQuoteDelim: false }), begins("gzip")],
+        [Dataset.webDataset(path("unnamed")), begins("gzip")],
+        [Dataset.tfRecords(path("unnamed2")), begins("zstd")],
         [Dataset.textLines(path("latin1.txt")), "iconv"],
       ] as const
     ) {
@@ -319,4 +329,12 @@ Deno.test("an error of a compressed file that is read as it is names the option 
       assertStringIncludes(error.message, remedy);
     }
   });
+});
+
+Deno.test("compressionOf reads the name in a URL, without its query and fragment", () => {
+  for (const behind of ["", "?X-Amz-Signature=a.zst", "#x", "?a=1#b.zz"]) {
+    assertEquals(compressionOf(`https://host/a.jsonl.gz${behind}`, "auto"), "gzip", behind);
+    assertEquals(compressionOf(`HTTP://host/a.jsonl${behind}`, "auto"), undefined, behind);
+  }
+  assertEquals(compressionOf("/data/a?b#c.gz", "auto"), "gzip");
 });

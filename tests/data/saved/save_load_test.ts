@@ -108,6 +108,21 @@ Deno.test("a missing file of a saved dataset is not_found, with what to do", asy
   });
 });
 
+Deno.test("load fails for good, with what to do, if its dataset was overwritten", async () => {
+  await inFolder(async (folder) => {
+    await Dataset.range(4).save(folder);
+    const loaded = await Dataset.load(folder);
+    await Dataset.range(9).save(folder, { overwrite: true });
+    for (const dataset of [loaded, loaded.ignoreErrors(), loaded.repeat(2)]) {
+      const error = await assertRejects(() => Array.fromAsync(dataset), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      assertStringIncludes(error.message, `${folder} was overwritten`);
+      assertStringIncludes(error.message, "Load it again");
+    }
+    assertEquals((await Array.fromAsync(await Dataset.load(folder))).length, 9);
+  });
+});
+
 Deno.test("load counts a damaged element, and reports surplus ones after it", async () => {
   await inFolder(async (folder) => {
     await Dataset.range(4).save(folder);

@@ -84,6 +84,16 @@ Deno.test("imageFolder labels images below a file: URL, however it is written", 
   });
 });
 
+Deno.test("imageFolder reads images whatever the case of their extension", async () => {
+  const names = ["1.jpg", "2.JPG", "3.Jpg", "4.jPeG", "5.Png", "6.webP"];
+  const files = Object.fromEntries(names.map((name, i) => [`a/${name}`, `${i}`]));
+  await withTree({ ...files, "a/7.Jpgs": "no image" }, async (root) => {
+    const node = new ImageFolderNode(root, { shuffle: false, decode: false, path: true });
+    const paths = (await collect(node)).map((found) => (found as { path: string }).path);
+    assertEquals(paths, names.map((name) => `${root}/a/${name}`));
+  });
+});
+
 imageTest("imageFolder shuffles by default, differently in every epoch", async () => {
   const files = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`a/${i}.png`, png(i)]));
   await withTree(files, async (root) => {

@@ -53,7 +53,7 @@ Deno.test("DenoFiles.open says of a relative path where it starts", async () => 
   const files = new DenoFiles();
   const error = await assertRejects(() => files.open("no/such.txt"), LeatError) as LeatError;
   assertEquals(error.code, "not_found");
-  assertStringIncludes(error.message, "starts at the folder its process was started in");
+  assertStringIncludes(error.message, "starts at the current folder of its process");
 });
 
 Deno.test({

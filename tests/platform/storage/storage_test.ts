@@ -1,6 +1,12 @@
 /** The storage that a path leads to. */
 
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
@@ -166,4 +172,26 @@ Deno.test("datasets read compressed files by URL", async () => {
   const lines = Dataset.textLines(`${server.origin}/lines.txt.gz`, { compression: "gzip" });
   await using iterator = openIterator(lines.node, { host: new DenoHost() });
   assertEquals(await Array.fromAsync(iterator), ["first", "second"]);
+});
+
+Deno.test("DenoHost refuses misspelt and malformed options of its storage, without their texts", () => {
+  const text = "sesame";
+  const refused: readonly [options: object, message: string][] = [
+    [{ storge: {} }, 'DenoHost: there is no option "storge"'],
+    [{ storage: { S3: {} } }, 'storage: there is no option "S3"'],
+    [{ storage: { s3: { accesKeyId: text } } }, 'storage.s3: there is no option "accesKeyId"'],
+    [{ storage: { s3: { endPoint: text } } }, 'storage.s3: there is no option "endPoint"'],
+    [{ storage: { s3: { addressing: "paths" } } }, 'addressing must be "path" or "host"'],
+    [{ storage: { s3: { anonymous: "no" } } }, "storage.s3: anonymous must be a boolean"],
+    [{ storage: { s3: { secretAccessKey: [text] } } }, "secretAccessKey must be a non-empty"],
+    [{ storage: { gs: { region: 3 } } }, "storage.gs: region must be a non-empty string"],
+    [{ storage: { http: { header: text } } }, 'storage.http: there is no option "header"'],
+    [{ storage: { http: { headers: { "http://a": text } } } }, "headers must be an object"],
+    [{ storage: { requests: { attempsMax: 1 } } }, 'there is no option "attempsMax"'],
+  ];
+  for (const [options, message] of refused) {
+    const error = assertThrows(() => new DenoHost(options), LeatError, message);
+    assertEquals(error.code, "invalid_argument");
+    assert(!error.message.includes(text), error.message);
+  }
 });

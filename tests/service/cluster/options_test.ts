@@ -313,6 +313,14 @@ Deno.test("servers refuse invalid options by name", async () => {
       () => serveWorker({ dispatcher, storage: { request: {} } as StorageOptions }),
       'storage: there is no option "request"',
     ],
+    [
+      () => serveWorker({ dispatcher, storage: { s3: { accesKeyId: "k" } } as StorageOptions }),
+      'storage.s3: there is no option "accesKeyId"',
+    ],
+    [
+      () => LocalCluster.start({ storage: { s3: { addressing: "paths" } } as never }),
+      "LocalCluster: storage.s3: addressing",
+    ],
     [() => serveWorker({ dispatcher, work_dir: "/x" } as { dispatcher: string }), "work_dir"],
     [() => serveWorker({ dispatcher, sandbox: { dataRoots: "/x" as never } }), "dataRoots must be"],
     [() => serveWorker({ dispatcher, sandbox: true, tokens: "x" as never }), "tokens"],

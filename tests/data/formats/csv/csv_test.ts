@@ -194,6 +194,32 @@ Deno.test("a damaged record is lost, up to where quotes make sense again", async
   assertBad(found[5], "ends within a quoted field");
 });
 
+Deno.test("csv counts lines by line feeds, also where fields hold other ends of line", async () => {
+  const columns = { b: "int32" };
+  for (const eol of ["\n", "\r\n"]) {
+    const review = `"${Array(100).fill("x").join(eol)}",1`;
+    const lines = [
+      "a,b",
+      "",
+      review,
+      "3,4",
+      "x\ry,5",
+      "3,x",
+      '"p',
+      'q"8,"9"',
+      '"r',
+      's",y',
+      `"9${eol}`,
+    ];
+    const [, , , ...found] = await read(lines.join(eol), { columns });
+    assertBad(found[0], "Line 105 ", '"x" in column "b"');
+    assertBad(found[1], "line 107:", "continues after its closing quote");
+    assertBad(found[2], "Line 109 ", '"y" in column "b"');
+    assertBad(found[3], "line 110:", "ends within a quoted field");
+    assertEquals(found.length, 4);
+  }
+});
+
 /** A text in Latin-1: a byte for each character. */
 const latin1 = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
 

@@ -164,6 +164,13 @@ Deno.test("WebDatasetReader keeps the requested extensions, and drops samples wi
   assert(file.reads < 5, `${file.reads} reads`);
 });
 
+Deno.test("WebDatasetReader loses a sample that has only some of the requested extensions", async () => {
+  const archive = tar(...files("a.txt", "a.cls", "b.txt", "c.jpg", "d.cls", "d.txt"));
+  const found = await read(archive, { extensions: new Set(["txt", "cls"]) });
+  assertEquals(keysOf(found), ["a", "data_loss", "d"]);
+  errorIn(found, "data_loss", 'Sample "b"', 'has no part "cls"', "leave `extensions` out");
+});
+
 Deno.test("WebDatasetReader decodes the requested parts by the end of their extension", async () => {
   const archive = tar(
     { name: "a.json", contents: `{"x": [1, "é"]}` },
