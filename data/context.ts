@@ -30,7 +30,7 @@ import {
   type OperatorInstance,
   statsOf,
 } from "./operator_instances.ts";
-import { SplitProgress, SplitReader, type SplitSource } from "./sharding/splits.ts";
+import { KeptSplits, SplitProgress, SplitReader, type SplitSource } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 import { Cores } from "./threads/cores.ts";
 import type { CallContext } from "./udf/call.ts";
@@ -334,6 +334,17 @@ export class IteratorContext {
   /** A context of this operator in which the sources below it read `splits`, not the task's. */
   withSplits(splits: SplitSource): IteratorContext {
     return this.#with({ splits: new SplitProgress(splits) });
+  }
+
+  /**
+   * For an operator whose input is read by splits: makes a context for each pass over the input. Every
+   * pass reads the splits of the first one, and draws the same random numbers.
+   */
+  likePasses(): (() => IteratorContext) | undefined {
+    if (this.#splits === undefined) return undefined;
+    const { source, readers } = this.#splits;
+    const kept = new KeptSplits(source);
+    return () => this.#with({ splits: new SplitProgress(kept.pass(), readers) });
   }
 
   /**

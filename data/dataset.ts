@@ -1171,7 +1171,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * The copy is not compared with the input files, nor with the files of functions that `udf()` or
    * `python()` names: if their contents change, remove the folder, or give new files new names.
    *
-   * While another iterator writes the same snapshot, elements are given without being stored.
+   * While another iterator writes the same snapshot, elements are given without being stored. Of
+   * several that a pipeline opens at once on one thread, as in `zip(s, s)`, the first one writes.
    *
    * @example
    * ```ts

@@ -100,7 +100,7 @@ export class StoringIterator extends ElementIterator {
   }
 
   async #open(): Promise<void> {
-    const { operator, folder } = this.#storing;
+    const { operator, folder, passesWhileLocked } = this.#storing;
     const { host } = this.#context;
     if (this.#context.readsSplits) {
       throw new LeatError(
@@ -109,15 +109,37 @@ export class StoringIterator extends ElementIterator {
           `sees only some of them. Store the dataset before it is distributed, or use cache().`,
       );
     }
-    const manifest = await readManifest(host, folder) ?? await this.#begin();
-    if (this.disposed) return this.#abandon();
-    if (manifest !== undefined) return await this.#read(manifest);
+    const mayWrite = this.#claim() || !passesWhileLocked;
     try {
+      const manifest = await readManifest(host, folder) ??
+        (mayWrite ? await this.#begin() : undefined);
+      if (this.disposed) return this.#abandon();
+      if (manifest !== undefined) return await this.#read(manifest);
       this.#input = this.#context.makeInput();
     } catch (error) {
       this.#abandon();
       throw error;
+    } finally {
+      if (this.#writer === undefined) this.#unclaim();
     }
+  }
+
+  /** The iterators of this iteration that write, or are about to, by folder. */
+  get #writers(): Map<string, StoringIterator> {
+    return this.#context.sharedFor(StoringIterator, () => new Map<string, StoringIterator>());
+  }
+
+  /**
+   * Whether this iterator is the one that may write. Of those that the iteration opens at a time, it
+   * is the first: who gets the folder's lock first depends on speed, and their elements may differ.
+   */
+  #claim(): boolean {
+    return this.#writers.getOrInsert(this.#storing.folder, this) === this;
+  }
+
+  #unclaim(): void {
+    const { folder } = this.#storing;
+    if (this.#writers.get(folder) === this) this.#writers.delete(folder);
   }
 
   /** Begins to write, or returns the manifest that another writer has committed meanwhile. */
@@ -202,6 +224,7 @@ export class StoringIterator extends ElementIterator {
     try {
       await writer.finish();
       this.#writer = undefined;
+      this.#unclaim();
     } catch (error) {
       this.#abandon();
       if (!this.disposed) throw error;
@@ -212,6 +235,7 @@ export class StoringIterator extends ElementIterator {
   #abandon(): void {
     this.#writer?.abandon();
     this.#writer = undefined;
+    this.#unclaim();
   }
 
   protected override async saveState(): Promise<StoringState> {
@@ -260,6 +284,7 @@ export class StoringIterator extends ElementIterator {
     const { operator, folder, options } = this.#storing;
     const { host } = this.#context;
     const isStored = async () => await readManifest(host, folder) !== undefined;
+    this.#claim();
     try {
       if (!await isStored()) {
         this.#writer = await ElementsWriter.resume(host, folder, options, writing);
@@ -269,7 +294,7 @@ export class StoringIterator extends ElementIterator {
       if (LeatError.from(error).code !== "already_exists") throw error;
     }
     this.#unresumed = undefined;
-    if (this.disposed) this.#abandon();
+    if (this.disposed || this.#writer === undefined) this.#abandon();
   }
 
   protected override release(): void {

@@ -265,9 +265,47 @@ export class SplitProgress {
   /** Per source: the repetition that its next iterator reads. */
   readonly repetitions: number[] = [];
   /** Per source: the reader of the last repetition that read it. */
-  readonly readers: SplitReader[] = [];
+  readonly readers: SplitReader[];
+
+  constructor(source: SplitSource, readers: SplitReader[] = []) {
+    this.source = source;
+    this.readers = readers;
+  }
+}
+
+/** The splits that the first pass over an operator's input gets, for later passes to read again. */
+export class KeptSplits {
+  readonly #source: SplitSource;
+  /** For each source and repetition. Left out: requests that failed. */
+  readonly #kept = new Map<string, Promise<Split | typeof END>[]>();
 
   constructor(source: SplitSource) {
-    this.source = source;
+    this.#source = source;
+  }
+
+  /** The splits for one more pass. Requests further ones if it reads on where the others ended. */
+  pass(): SplitSource {
+    const taken = new Map<string, number>();
+    return {
+      next: (sourceIndex, repetition) => {
+        const key = `${sourceIndex}/${repetition}`;
+        const kept = this.#kept.getOrInsertComputed(key, () => []);
+        const position = taken.get(key) ?? 0;
+        taken.set(key, position + 1);
+        return kept[position] ??= this.#request(
+          sourceIndex,
+          repetition,
+          () => delete kept[position],
+        );
+      },
+      total: (sourceIndex) => this.#source.total(sourceIndex),
+      read: this.#source.read,
+    };
+  }
+
+  #request(sourceIndex: number, repetition: number, onFailed: () => void) {
+    const split = this.#source.next(sourceIndex, repetition);
+    split.catch(onFailed);
+    return split;
   }
 }

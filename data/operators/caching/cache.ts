@@ -17,6 +17,26 @@ import { storedPipeline } from "./stored_pipeline.ts";
 /** The elements of a complete pass; undefined before one. */
 class Store implements Shared {
   elements: readonly unknown[] | undefined;
+  /**
+   * Where tasks divide splits: makes the context of a pass. Until a pass is complete, each one reads
+   * the splits of the first: with others, the task would give what other tasks give from their caches.
+   */
+  #likePasses: (() => IteratorContext) | undefined;
+
+  constructor(likePasses?: () => IteratorContext) {
+    this.#likePasses = likePasses;
+  }
+
+  /** The context to read the input in. */
+  contextOfPass(context: IteratorContext): IteratorContext {
+    return this.#likePasses?.() ?? context;
+  }
+
+  /** Keeps the elements of a complete pass, if no other one has been kept. */
+  fill(elements: readonly unknown[]): void {
+    this.elements ??= elements;
+    this.#likePasses = undefined;
+  }
 
   save(): unknown {
     return { elements: this.elements };
@@ -75,7 +95,9 @@ export class CacheNode extends SameElementsNode {
     if (this.path !== undefined) {
       return fileCacheIterator(context, this.path, this.input);
     }
-    const store = context.readsSplits ? context.shared(() => new Store()) : this.#store;
+    const store = context.readsSplits
+      ? context.shared(() => new Store(context.likePasses()))
+      : this.#store;
     return new CacheIterator(context, store);
   }
 
@@ -160,7 +182,7 @@ class CacheIterator extends ElementIterator {
     this.#context = context;
     this.#store = store;
     this.#meter = new BufferMeter(context.stats);
-    if (store.elements === undefined) this.#input = context.makeInput();
+    if (store.elements === undefined) this.#input = store.contextOfPass(context).makeInput();
     else this.#read(store.elements);
   }
 
@@ -242,7 +264,7 @@ class CacheIterator extends ElementIterator {
     if (element === END) {
       this.#ended = true;
       if (this.#failed) return END;
-      this.#store.elements ??= this.#kept;
+      this.#store.fill(this.#kept);
       if (this.#store.elements === this.#kept) this.#count(this.#kept);
       return END;
     }

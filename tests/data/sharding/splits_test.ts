@@ -8,6 +8,7 @@ import { ElementIterator, END } from "../../../data/iterator.ts";
 import { rootContext } from "../../../data/root_context.ts";
 import {
   cutRuns,
+  KeptSplits,
   listSplitTable,
   type Split,
   type SplitSource,
@@ -15,7 +16,7 @@ import {
 import { FileGroupsNode } from "../../../data/sources/file_groups.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
-import "../lib/collect.ts";
+import { failingOn } from "../lib/collect.ts";
 
 const host = new DenoHost();
 
@@ -276,6 +277,10 @@ Deno.test("repeat goes on for a task whose cache has elements that a later repet
   const varying = [
     cached.filter((_, { random }) => random.next() < 0.1).withOptions({ seed: 1 }),
     cached.filter(() => calls++ % 10 === 9),
+    Dataset.range(8).map((x) => {
+      if (calls++ % 10 !== 9) throw new Error("not yet");
+      return x;
+    }).cache().ignoreErrors(),
     cached.filter((_, { state }) => state.calls++ % 10 === 9, { captures: { state } }),
     Dataset.zip([cached, Dataset.random({ seed: 1, rerandomizeEachIteration: true })]).filter((
       [_, drawn],
@@ -332,6 +337,43 @@ Deno.test("a task that reads splits caches its own elements only", async () => {
   const provider = new Provider([table[0]!.slice(0, 2)]);
   assertEquals(await run(dataset, provider.source()), [0, 1, 0, 1]);
   assertEquals(await Array.fromAsync(dataset), [0, 1, 2, 3, 0, 1, 2, 3]);
+});
+
+Deno.test("a task repeats the splits of its first pass until its cache is full", async () => {
+  const range = Dataset.range(8);
+  const numbered = Dataset.zip([range.cache(), Dataset.counter().take(2)]);
+  const datasets = {
+    "an element that fails": range.map(failingOn(5)).cache().ignoreErrors(),
+    "an element that fails between caches": range.cache().map(failingOn(5)).cache().ignoreErrors(),
+    "repetitions below the cache": range.repeat(2).map(failingOn(5)).cache().ignoreErrors(),
+    "take": range.cache().take(2),
+    "a shorter input": numbered.map(([x]) => x),
+    "a shuffled source": range.globalShuffle({ seed: 1 }).cache().take(2),
+    "random numbers": range.map((_, { random }) => random.next()).cache().take(2),
+  };
+  const two = [{ start: 0, stop: 4 }, { start: 4, stop: 8 }];
+  for (const [name, dataset] of Object.entries(datasets)) {
+    const provider = new Provider([two]);
+    const source = provider.source();
+    for (const repetition of [0, 1]) await source.next(0, repetition); // another task reads these
+    const elements = await run(dataset.repeat(3), source);
+    const first = elements.slice(0, elements.length / 3);
+    assert(first.length > 0, name);
+    assertEquals(elements, [...first, ...first, ...first], name);
+    assertEquals(await run(dataset.repeat(3), provider.source()), [], `${name}: a later task`);
+  }
+});
+
+Deno.test("KeptSplits requests again what failed", async () => {
+  const answers = [Promise.resolve(1), Promise.reject(new Error("away")), Promise.resolve(2)];
+  const next = () => answers.shift()!.then((start) => ({ start, stop: start }));
+  const kept = new KeptSplits({ next, total: () => Promise.resolve(2) });
+  const first = kept.pass();
+  assertEquals((await first.next(0, 0) as Split).start, 1);
+  await assertRejects(() => first.next(0, 0), Error, "away");
+  const second = kept.pass();
+  const starts = [await second.next(0, 0), await second.next(0, 0)].map((s) => (s as Split).start);
+  assertEquals(starts, [1, 2]);
 });
 
 Deno.test("a salt gives a task its own order, even with a seed in shuffle", async () => {

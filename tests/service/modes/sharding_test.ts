@@ -66,6 +66,22 @@ testOnEach(
   },
 );
 
+testInline(
+  "DYNAMIC runs every epoch of a cache once, though an element fails",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const cached = Dataset.range(100).map((x) => {
+      if (x === 50) throw new Error("50 is bad");
+      return x;
+    }).cache().ignoreErrors();
+    const batches = cached.repeat(3).batch(1).distribute({
+      service: cluster,
+      processingMode: "DYNAMIC",
+    });
+    assertEquals(sorted(await numbersOf(batches)), upTo(100, 3).filter((x) => x !== 50));
+  },
+);
+
 testOnEach(
   "a second iterator of a distributed dataset is another epoch",
   async (start) => {

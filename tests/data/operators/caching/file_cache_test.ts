@@ -4,7 +4,13 @@ import { Dataset, type DatasetIterator, LeatError, tensor } from "../../../../mo
 import type { NewFiles } from "../../../../data/host.ts";
 import { DenoHost } from "../../../../platform/deno_host.ts";
 import { DenoNewFiles } from "../../../../platform/storage/new_files.ts";
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertNotEquals,
+  assertRejects,
+  assertStringIncludes,
+} from "../../../assert.ts";
 import { assertCheckpointLaw } from "../../lib/checkpoint_law.ts";
 import { collectWithErrors, failingOn } from "../../lib/collect.ts";
 import { outcomesOf, readOutcomes } from "../../lib/outcomes.ts";
@@ -508,6 +514,33 @@ Deno.test("cache in files is written by a zip with a dataset of the same length"
       }
       assertEquals(made(), 3);
     }
+  });
+});
+
+Deno.test("a snapshot that a pipeline opens twice holds the elements of the first, however fast it is", async () => {
+  await inFolder(async (folder) => {
+    const called = Promise.withResolvers<void>();
+    const drawn = Dataset.range(3).map((_, { random }) => (called.resolve(), random.next()));
+    const stored = drawn.snapshot(folder);
+    let created = 0;
+    const host = new HostWithEvents({
+      beforeCreate: async () => void (created++ === 0 && await called.promise), // by the second
+    });
+    const zipped = Dataset.zip([stored, stored]).withOptions({ seed: 1 });
+    await using iterator = openIterator<[number, number]>(zipped.node, { host });
+    const [first, second] = [[] as number[], [] as number[]];
+    for await (const [one, two] of iterator) first.push(one), second.push(two);
+    assertNotEquals(first, second);
+    assertEquals(await Array.fromAsync(stored.withOptions({ seed: 1 })), first);
+  });
+});
+
+Deno.test("a snapshot is written by its second use if the first one ends early", async () => {
+  await inFolder(async (folder) => {
+    const { dataset, made } = counted(4);
+    const stored = dataset.snapshot(folder);
+    assertEquals(await Array.fromAsync(stored.take(2).concatenate(stored)), [0, 1, 0, 1, 2, 3]);
+    assertEquals([await Array.fromAsync(stored), made()], [[0, 1, 2, 3], 6]);
   });
 });
 
