@@ -195,8 +195,7 @@ class OffloadedIterator extends ElementIterator {
   /** Plans again if the last plan offloaded nothing, and training has begun to wait for data. */
   async #planAgain(known: Adaptation | undefined): Promise<OffloadChoice | undefined> {
     const how = known?.planAgain;
-    const { inputs: [pipeline] } = this.#node;
-    if (how === undefined || cutPointsOf(pipeline!).candidates.length === 0) return undefined;
+    if (how === undefined || cutsOf(this.#node).candidates.length === 0) return undefined;
     try {
       const planned = await this.#context.waitFor(this.#decide(how));
       setAdaptation(this.#node, undefined);
@@ -318,8 +317,11 @@ const NOTHING_REMOTE: RemotePart = {
   },
 };
 
-function cutsOf({ inputs: [input], options: { deterministic } }: OffloadNode): CutPoints {
-  return cutPointsOf(input!, deterministic);
+const cutsByNode = new WeakMap<OffloadNode, CutPoints>();
+
+function cutsOf(node: OffloadNode): CutPoints {
+  const { inputs: [input], options: { deterministic } } = node;
+  return cutsByNode.getOrInsertComputed(node, () => cutPointsOf(input!, deterministic));
 }
 
 /** Warns in the first epoch if operators that need the order of elements were told to do without. */

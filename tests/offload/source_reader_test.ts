@@ -38,6 +38,23 @@ testOnEach("offload with p'1 gives what the pipeline gives, whoever prepares it"
   assertEquals(given, await outcomesOf(here.iterator()));
 });
 
+testInline("offload looks at data in memory once for all epochs", async (start) => {
+  await using service = await start({ workers: 1 });
+  const source = Dataset.from([1, 2, 3, 4]);
+  const { attributes } = source.node;
+  let reads = 0;
+  Object.defineProperty(source.node, "attributes", { get: () => (reads++, attributes) });
+  const dataset = source.map((x) => x).batch(2).offload({ service, plan: PLAN });
+  const readsPerEpoch: number[] = [];
+  for (let epoch = 0; epoch < 3; epoch++) {
+    const before = reads;
+    await outcomesOf(dataset.iterator());
+    readsPerEpoch.push(reads - before);
+  }
+  assert(readsPerEpoch[0]! > 0);
+  assertEquals(readsPerEpoch.slice(1), [0, 0]);
+});
+
 Deno.test("offload with p'1 reads files that workers cannot see", async () => {
   await using folder = await TempFolder.make();
   const lines = Array.from({ length: 3_000 }, (_, i) => `line ${i} ${"x".repeat(i % 700)}`);
