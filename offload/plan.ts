@@ -226,7 +226,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   #refusals(): string[] {
     return this.refused.length === 0
       ? []
-      : ["", ...this.refused.map((reason) => `Not considered: ${reason}.`)];
+      : ["", ...this.refused.map((reason) => `Not considered: ${reason.replace(/\.$/, "")}.`)];
   }
 }
 

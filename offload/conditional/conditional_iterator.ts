@@ -332,10 +332,10 @@ export class ConditionalIterator extends ElementIterator {
     const { context: { host }, figures, address } = this.#options;
     this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
     figures.fellBack(reason, host.nowMs());
-    host.warn(
-      `offload: the service at ${address} cannot continue, so all elements are prepared here until ` +
-        `it can: ${reason.message}`,
-    );
+    const what = figures.isMeasuring
+      ? `failed while ${this.#part.candidate} was measured, so the plan leaves that out`
+      : "cannot continue, so all elements are prepared here until it can";
+    host.warn(`offload: the service at ${address} ${what}: ${reason.message}`);
   }
 
   /** After a while, tries a service that failed, and uses it again once an element arrives. */
