@@ -112,9 +112,15 @@ export class OffloadFigures {
     return this.#lastFailure;
   }
 
-  fellBack(reason: LeatError, nowMs: number): void {
-    this.#awayForMs = Math.min(AWAY_MAX_MS, Math.max(AWAY_MIN_MS, 2 * this.#awayForMs));
+  /** Notes that the service is away. It counts as back after `leastMs`, or more if it was away before. */
+  wentAway(nowMs: number, leastMs = AWAY_MIN_MS): void {
+    const forMs = Math.max(AWAY_MIN_MS, leastMs, 2 * this.#awayForMs);
+    this.#awayForMs = Math.min(AWAY_MAX_MS, forMs);
     this.#awaySinceMs = nowMs;
+  }
+
+  fellBack(reason: LeatError, nowMs: number): void {
+    this.wentAway(nowMs);
     this.#fallbacks++;
     this.#lastFailure = reason;
   }

@@ -26,6 +26,8 @@ import { addressOf, plan, type PlanRequest } from "./planner.ts";
 import { remoteReader, seedFor } from "./remote_reader.ts";
 
 const TIMEOUT_MS = 30_000;
+/** A service that could not be reached for a plan counts as away for so many times the planning time. */
+const AWAY_PER_PLANNING = 4;
 
 /** Makes the iterator of an `offload` node. */
 export function offloadedIterator(
@@ -192,10 +194,14 @@ class OffloadedIterator extends ElementIterator {
     }
   }
 
-  /** Plans again if the last plan offloaded nothing, and training has begun to wait for data. */
+  /**
+   * Plans again if the last plan offloaded nothing, and training has begun to wait for data; not while
+   * the service counts as away.
+   */
   async #planAgain(known: Adaptation | undefined): Promise<OffloadChoice | undefined> {
     const how = known?.planAgain;
-    if (how === undefined || cutsOf(this.#node).candidates.length === 0) return undefined;
+    const isAway = figuresOf(this.#node).isAway(this.#context.host.nowMs());
+    if (how === undefined || isAway || cutsOf(this.#node).candidates.length === 0) return undefined;
     try {
       const planned = await this.#context.waitFor(this.#decide(how));
       setAdaptation(this.#node, undefined);
@@ -224,6 +230,7 @@ class OffloadedIterator extends ElementIterator {
         onProgress: (progress) => figures.plans(progress),
       });
       figures.planned(decided);
+      if (!decided.isUnreached) figures.resumed();
       return decided;
     } finally {
       figures.plans(undefined);
@@ -277,6 +284,10 @@ class OffloadedIterator extends ElementIterator {
     const plan = choice instanceof OffloadPlan ? choice : this.#node.options.plan;
     const adaptation = new Adaptation(plan ?? choice);
     if (plan !== undefined) setAdaptation(this.#node, adaptation);
+    if (plan instanceof OffloadPlan && plan.isUnreached) {
+      const leastMs = AWAY_PER_PLANNING * plan.planningMs;
+      figuresOf(this.#node).wentAway(this.#context.host.nowMs(), leastMs);
+    }
     return adaptation;
   }
 

@@ -168,6 +168,8 @@ class Planning {
       source: this.#isMeasured ? "measured" : "stored",
       planningMs: host.nowMs() - fromMs,
       stepMs: this.#batchBytes && 1_000 * this.#batchBytes / decision.estimate,
+      isUnreached: candidates.length === 0 && this.#unusable !== undefined &&
+        this.#unusable !== "unauthenticated",
     });
   }
 
