@@ -1,7 +1,7 @@
 /** Finds what is slow or large in a running pipeline, by rules over the figures of its operators. */
 import { bytesText, percentText } from "./amounts.ts";
 import { type DatasetNode, inPreOrder } from "./node.ts";
-import { isIdle, type IteratorStats, type OperatorStats } from "./iterators/stats.ts";
+import type { IteratorStats, OperatorStats } from "./iterators/stats.ts";
 import { waitsOutside } from "./autotune/measured_model.ts";
 
 export interface PipelineRun {
@@ -14,6 +14,8 @@ export interface PipelineRun {
   readonly waitedMs: number;
   /** The part of that time in which calls of `next()` held the thread, in milliseconds. */
   readonly heldMs: number;
+  /** Whether workers may have prepared a part of what an `offload` gave. Default false. */
+  readonly isOffloaded?: boolean;
 }
 
 /** The cost of one operator, without its inputs. */
@@ -58,6 +60,9 @@ const HELD_BYTES_MIN = 256 * 2 ** 20;
 const DISTRIBUTE_OR_CACHE =
   "distribute() the pipeline over workers, or cache() what it gives if that is the " +
   "same in every epoch";
+const OFFLOADED =
+  "Workers may prepare a part of the elements, so the figures of this host do not show what is " +
+  "slow: offloadProgress() tells what each side gave, and explain() of its plan what limits it.";
 const PREFETCH = "prefetch(AUTOTUNE) as the last operator";
 
 /** The first rule that holds decides the advice. */
@@ -171,19 +176,28 @@ export function adviceOn(run: PipelineRun): string[] {
       "The pipeline has given no element yet: read some, then call explain() again.",
     ];
   }
+  // Training waits for workers and this host in turn, and this host prepares while training works: no
+  // operator's share of the time can be told.
+  if (run.isOffloaded === true) return [...held, OFFLOADED];
   return [...held, RULES.find(({ when }) => when(facts))!.say(facts)];
 }
 
 function factsOf({ root, stats, runMs, waitedMs, heldMs }: PipelineRun): Facts | undefined {
   if (stats[0]!.elements === 0 || !(runMs > 0)) return undefined;
+  const operators = inPreOrder(root);
+  const planningMs = stats.reduce(
+    (sum, { waitMs }, i) => isOffload(operators[i]!) ? sum + waitMs : sum,
+    0,
+  );
   const costs = costsOf(treeOf(root, stats), waitedMs);
+  const ranMs = runMs - planningMs;
   const top = costs.reduce((most, cost) => largest(cost) > largest(most) ? cost : most);
   const { numParallelCalls, numParallelReads } = top.node.attributes;
   return {
     top,
-    share: Math.min(1, largest(top) / runMs),
+    share: Math.min(1, largest(top) / ranMs),
     works: top.workMs >= top.latencyMs,
-    consumerShare: Math.max(0, runMs - waitedMs - heldMs) / runMs,
+    consumerShare: Math.max(0, runMs - waitedMs - heldMs) / ranMs,
     readsAhead: [root, root.inputs[0]].some((node) => node?.adviceFacts.readsAhead),
     numParallelCalls,
     numParallelReads,
@@ -213,25 +227,17 @@ function treeOf(root: DatasetNode, all: IteratorStats): Operator {
 function costsOf(operator: Operator, awaitedMs: number): Cost[] {
   const { node, stats, inputs } = operator;
   const latencyMs = latencyOf(operator, awaitedMs);
-  const cost = { node, stats, workMs: stats.selfMs, latencyMs, isServed: isServed(operator) };
+  const isServed = node.division === "served";
+  const cost = { node, stats, workMs: stats.selfMs, latencyMs, isServed };
   return [
-    cost,
+    ...(isOffload(node) ? [] : [cost]),
     ...inputs.flatMap((input) => costsOf(input, waitOn(input, operator, awaitedMs))),
   ];
 }
 
-/** Whether a service runs the operators before it. An `offload`, which is a setting, may offload nothing. */
-function isServed({ node, inputs }: Operator): boolean {
-  return node.division === "served" && !(node.isSetting && inputs.every(isReadHere));
-}
-
-function isReadHere({ stats, inputs }: Operator): boolean {
-  return inputs.length === 0 ? !isIdle(stats) : inputs.every(isReadHere);
-}
-
-/** Whether it passes the elements of its input on, and counts no waits for them. */
-function passes(operator: Operator): boolean {
-  return operator.node.isSetting && !isServed(operator);
+/** Whether it is an `offload`. If it offloads nothing, it waits only for its plan. */
+function isOffload({ division, isSetting }: DatasetNode): boolean {
+  return division === "served" && isSetting;
 }
 
 /**
@@ -255,7 +261,8 @@ function workOf({ stats, inputs }: Operator): number {
  */
 function waitOn(input: Operator, operator: Operator, awaitedMs: number): number {
   const { node, stats, inputs } = operator;
-  if (passes(operator)) return Math.max(0, awaitedMs - stats.waitMs);
+  // It passes the elements of its input on, and counts no waits for them.
+  if (operator.node.isSetting) return Math.max(0, awaitedMs - stats.waitMs);
   if (waitsOutside(operator.node)) return 0;
   if (node.adviceFacts.opensDatasets) return input.stats.waitMs;
   if (inputs.length === 1) return stats.waitMs;

@@ -17,7 +17,7 @@ import type { Delegation, RandomState, RootOptions, Settings } from "./iteration
 import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
 import { lazyFactory } from "./iterators/lazy_iterator.ts";
-import type { DatasetNode } from "./node.ts";
+import { type DatasetNode, inPreOrder } from "./node.ts";
 import { seedOf } from "./operators/options.ts";
 import { leftOutBy } from "./optimizer/no_op.ts";
 import { type RuleName, type Rules, rulesOf } from "./optimizer/options.ts";
@@ -28,6 +28,7 @@ import {
   instancesOf,
   measuredOf,
   type OperatorInstance,
+  type PartStats,
   statsOf,
 } from "./operator_instances.ts";
 import { KeptSplits, SplitProgress, SplitReader, type SplitSource } from "./sharding/splits.ts";
@@ -490,6 +491,21 @@ export class IteratorContext {
       if (reader !== undefined && !(await reader.sawWholeTable())) return false;
     }
     return true;
+  }
+
+  /**
+   * What counts this operator and all below it, if other iterations run them. The first call makes it.
+   *
+   * @param make Gets the operators, in pre-order.
+   */
+  partStats<T extends PartStats>(make: (nodes: readonly DatasetNode[]) => T): T {
+    const instance = this.#instance;
+    return (instance.partStats ??= make(inPreOrder(instance.node))) as T;
+  }
+
+  /** Whether a part is replaced: others may prepare its elements. */
+  get isReplaced(): boolean {
+    return this.#iteration.replaced.size > 0;
   }
 
   /** The figures of this operator and all below it. */

@@ -254,7 +254,14 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     const runMs = (this.#endedAtMs ?? this.#context.host.nowMs()) - this.#startedAtMs;
     const heldMs = this.#held.read(0).selfMs;
     const waitedMs = this.#waitedMs;
-    return new Explanation(this.#node, { stats: this.stats(), runMs, waitedMs, heldMs });
+    const { isReplaced: isOffloaded } = this.#context;
+    const run = { stats: this.stats(), runMs, waitedMs, heldMs, isOffloaded };
+    return new Explanation(this.#node, run);
+  }
+
+  /** @ignore Whether it gives no more elements. */
+  get isOver(): boolean {
+    return this.#closed || this.#ended || this.#failed;
   }
 
   async #save(): Promise<Uint8Array<ArrayBuffer>> {

@@ -39,7 +39,7 @@ export interface ExplainedOperator {
   readonly stats?: OperatorStats | undefined;
   /**
    * Whether it is before a `distribute` or an `offload`. Its figures then count only what runs here,
-   * if anything does.
+   * if anything does. Elements of workers count for the last operator that workers run.
    */
   readonly distributed: boolean;
 }

@@ -7,6 +7,12 @@ import { mayVary, OptionsNode } from "./operators/options.ts";
 import { isReplicated, isSplittable, replicatedInputOf } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
 
+/** The figures of an operator and all below it, counted in other iterations. */
+export interface PartStats {
+  /** The operators' own figures, with these. */
+  addTo(stats: IteratorStats): OperatorStats[];
+}
+
 /** One occurrence of a node in the graph of one iteration. */
 export interface OperatorInstance {
   /** State that the operator's iterators share during this iteration, such as a cache. */
@@ -18,6 +24,8 @@ export interface OperatorInstance {
   readonly changeable: Changeable;
   /** The figures of the operator and all below it, if another thread runs them. */
   remoteStats?: IteratorStats;
+  /** What other iterations count for the operator and all below it, if they run these. */
+  partStats?: PartStats;
   /** Whether the operator has no iterator of its own, because it does not change its input. */
   isPassed: boolean;
   readonly node: DatasetNode;
@@ -50,7 +58,8 @@ export function statsOf(instance: OperatorInstance, tuner: Tuner): OperatorStats
   const passed = instance.isPassed ? inputs[0]![0]! : own;
   const { elements, bytesOut } = passed;
   const tuning = instance.knob === undefined ? {} : { tuning: tuner.describe(instance.knob) };
-  return [{ ...own, elements, bytesOut, ...tuning }, ...inputs.flat()];
+  const all = [{ ...own, elements, bytesOut, ...tuning }, ...inputs.flat()];
+  return instance.partStats === undefined ? all : instance.partStats.addTo(all);
 }
 
 /** What the tuner's model needs to know of an instance and all below it. */

@@ -36,6 +36,9 @@ export const deserializeOptions = optionsOf<DeserializeOptions>("deserialize", {
 /** The first characters of every serialised graph, which name its format. */
 const FORMAT = "leat-dataset-1";
 
+/** The length of the longest string that V8 makes. A serialised graph is one. */
+const TEXT_LENGTH_MAX = 2 ** 29 - 24;
+
 /** How deep operators may nest in a serialised graph. */
 const DEPTH_MAX = 4096;
 
@@ -57,6 +60,16 @@ export function serializeGraph(root: DatasetNode): Uint8Array {
   checkOperators(root);
   const text = graphText(root, new ValueWriter());
   return new TextEncoder().encode(`{"format":${JSON.stringify(FORMAT)},"root":${text}}`);
+}
+
+/**
+ * Checks that a graph can be serialised, without writing the data in it: that may be large.
+ *
+ * @throws {LeatError} what `serializeGraph` throws; `resource_exhausted` for too much data.
+ */
+export function checkSerializable(root: DatasetNode): void {
+  checkOperators(root);
+  graphText(root, new CheckingWriter());
 }
 
 /**
@@ -249,6 +262,29 @@ export class ValueWriter {
         key.startsWith("$") ? `$${key}` : key,
         this.write(part),
       ]),
+    );
+  }
+}
+
+/** Counts texts and bytes, and leaves them out. */
+class CheckingWriter extends ValueWriter {
+  #length = 0;
+
+  override write(value: unknown): unknown {
+    return typeof value === "string" ? this.#count(value.length) : super.write(value);
+  }
+
+  protected override bytes({ byteLength }: Uint8Array): string {
+    return this.#count(Math.ceil(byteLength / 3) * 4); // Base64
+  }
+
+  #count(length: number): string {
+    this.#length += length;
+    if (this.#length <= TEXT_LENGTH_MAX) return "";
+    throw new LeatError(
+      "resource_exhausted",
+      `its data is too large to be sent: over ${TEXT_LENGTH_MAX} bytes. Read it from files instead ` +
+        "of putting it into the pipeline or its captures",
     );
   }
 }

@@ -13,7 +13,10 @@ const BATCHES_MIN = 25;
 const PERIOD: Period = { batches: 500, ms: 5_000 };
 /** The first ratio of a candidate other than the plan's. */
 const RATIO_FIRST = 0.5;
-/** Planning again takes at most this share of the time since the last plan. */
+/**
+ * Planning again takes at most this share of the time since the last plan. A service that could not be
+ * reached is tried earlier.
+ */
 const PLANNING_SHARE_MAX = 0.03;
 
 /** The least length of a measurement within an epoch. */
@@ -99,7 +102,8 @@ export class Adaptation {
     const { planningMs, decision: { speedUpThreshold } } = this.#plan;
     const busyMs = elapsedMs - waitMs;
     const waits = !staysLocal({ Gthp: 1 / busyMs, Lthp: 1 / elapsedMs }, speedUpThreshold);
-    const isDue = planningMs <= PLANNING_SHARE_MAX * this.#trainedMs;
+    const isDue = this.#plan.isUnreached ||
+      planningMs <= PLANNING_SHARE_MAX * this.#trainedMs;
     this.#planAgain = waits && isDue ? { stepMs: busyMs / batches, speedUpThreshold } : undefined;
   }
 

@@ -13,7 +13,7 @@ import { GivenNode } from "../data/operators/sources/given.ts";
 import { StandInNode } from "../data/operators/stand_in.ts";
 import { withFileGroups } from "../data/sources/file_groups.ts";
 import { FileSourceNode } from "../data/sources/file_source.ts";
-import { serializeGraph } from "../data/wire.ts";
+import { checkSerializable } from "../data/wire.ts";
 
 /** One way to cut: `root` and all operators below it may run remotely, the rest runs here. */
 export interface CutPoint {
@@ -66,16 +66,18 @@ export function cutPointsOf(pipeline: DatasetNode, deterministic?: boolean): Cut
     // With other splits, elements come in another order.
     const whole = groupsFiles && !keepsOrder ? withFileGroups(ordered) : ordered;
     const original = (node: DatasetNode) => counterpart(whole, given, node)!;
+    const candidateOf = (root: DatasetNode) => ({
+      ...{ root, chain: chainOf(root)!, whole, original, keepsOrder },
+    });
     const fullNameOf = (name: string) => parts.length === 1 ? name : `${name}/${number}`;
     for (const [name, at] of cutsOf(whole)) {
       const fullName = fullNameOf(name);
-      const reason = whyNot(at);
+      const reason = whyNot(at, at);
       if (reason !== undefined) {
         refused.push(`${fullName}: ${reason}`);
         continue;
       }
-      const chain = chainOf(at)!;
-      candidates.push({ name: fullName, root: at, chain, whole, original, keepsOrder });
+      candidates.push({ ...candidateOf(at), name: fullName });
     }
     const batch = above.findLast(({ division }) => division === "rows");
     if (batch !== undefined && chainOf(whole)!.batch === undefined) {
@@ -84,12 +86,12 @@ export function cutPointsOf(pipeline: DatasetNode, deterministic?: boolean): Cut
       );
     }
     const source = inPreOrder(whole).find(isReadHere);
-    const below = candidates.find(({ name }) => name === fullNameOf("p'2"));
-    if (source === undefined || source === whole) {
-      refused.push(`${fullNameOf("p'1")}: ${whyNothingToSend(source, above.at(-1))}`);
-    } else if (below !== undefined) {
-      candidates.push({ ...below, name: fullNameOf("p'1"), readHere: source });
-    }
+    const reason = source === undefined || source === whole
+      ? whyNothingToSend(source, above.at(-1))
+      : whyNot(lowest(whole), withoutSource(lowest(whole), source, 1));
+    const name = fullNameOf("p'1");
+    if (reason !== undefined) refused.push(`${name}: ${reason}`);
+    else candidates.push({ ...candidateOf(lowest(whole)), name, readHere: source! });
   }
   return { candidates, refused, ordered: orderedAbove(parts) };
 }
@@ -149,14 +151,20 @@ function remotableParts(
 
 /** The candidates of one part: everything, everything below the batch, and the marked points. */
 function cutsOf(whole: DatasetNode): [name: string, root: DatasetNode][] {
-  const { batch, perSplit } = chainOf(whole)!;
+  const { batch } = chainOf(whole)!;
   const marked = inPreOrder(whole).filter((node) => node instanceof CutPointNode)
     .map((node): [string, DatasetNode] => [node.name, withoutSettings(node)]);
   return [
-    ["p'2", batch === undefined ? whole : withoutSettings(perSplit)],
+    ["p'2", lowest(whole)],
     ...(batch === undefined ? [] : [["p'3", whole] as [string, DatasetNode]]),
     ...marked,
   ];
+}
+
+/** The part below the batch; all if there is none. */
+function lowest(whole: DatasetNode): DatasetNode {
+  const { batch, perSplit } = chainOf(whole)!;
+  return batch === undefined ? whole : withoutSettings(perSplit);
 }
 
 /** Whether this host can send the elements of this source to workers. */
@@ -225,12 +233,12 @@ function withoutSettings(node: DatasetNode): DatasetNode {
   return isOutermost ? withoutSettings(node.inputs[0]!) : node;
 }
 
-/** Why a part cannot run remotely; undefined if it can. */
-function whyNot(root: DatasetNode): string | undefined {
+/** Why a part cannot run remotely; undefined if it can. @param sent What workers get of it. */
+function whyNot(root: DatasetNode, sent: DatasetNode): string | undefined {
   if (inPreOrder(root).some(isForeign)) return "the pipeline comes from outside this program";
   try {
     checkReproducible(root, "an element that a worker cannot give is made again here");
-    serializeGraph(root);
+    checkSerializable(sent);
     return undefined;
   } catch (error) {
     return LeatError.from(error).message;

@@ -42,13 +42,15 @@ const AWAY_MAX_MS = 15 * 60_000;
 
 /** Counts what an offloaded pipeline does. */
 export class OffloadFigures {
+  /** Whether this only measures a candidate: if the service fails, the candidate is left out. */
+  isMeasuring = false;
   #ratio = 0;
   /** When the service failed, if it has given nothing since. */
   #awaySinceMs: number | undefined;
   #awayForMs = 0;
   #fallbacks = 0;
   #corrections = 0;
-  #lastFailure: string | undefined;
+  #lastFailure: LeatError | undefined;
   #plan: OffloadPlan | undefined;
   #planning: PlanningProgress | undefined;
   #candidate: string | null | undefined;
@@ -105,11 +107,22 @@ export class OffloadFigures {
     return this.#awaySinceMs !== undefined && nowMs - this.#awaySinceMs < this.#awayForMs;
   }
 
-  fellBack({ code, message }: LeatError, nowMs: number): void {
-    this.#awayForMs = Math.min(AWAY_MAX_MS, Math.max(AWAY_MIN_MS, 2 * this.#awayForMs));
+  /** Why the service failed last. */
+  get lastFailure(): LeatError | undefined {
+    return this.#lastFailure;
+  }
+
+  /** Notes that the service is away. It counts as back after `leastMs`, or more if it was away before. */
+  wentAway(nowMs: number, leastMs = AWAY_MIN_MS): void {
+    const forMs = Math.max(AWAY_MIN_MS, leastMs, 2 * this.#awayForMs);
+    this.#awayForMs = Math.min(AWAY_MAX_MS, forMs);
     this.#awaySinceMs = nowMs;
+  }
+
+  fellBack(reason: LeatError, nowMs: number): void {
+    this.wentAway(nowMs);
     this.#fallbacks++;
-    this.#lastFailure = `${code}: ${message}`;
+    this.#lastFailure = reason;
   }
 
   /** A try of a service that is away has failed, too. It counts as away for at least `forMs` more. */
@@ -133,6 +146,7 @@ export class OffloadFigures {
 
   /** A copy of the figures. */
   read(): OffloadProgress {
+    const failure = this.#lastFailure;
     return {
       ratio: this.#ratio,
       state: this.#ratio > 0 && this.#awaySinceMs === undefined ? "local and remote" : "local",
@@ -141,7 +155,7 @@ export class OffloadFigures {
       fallbacks: this.#fallbacks,
       corrections: this.#corrections,
       ...(this.#candidate === undefined ? {} : { candidate: this.#candidate }),
-      ...(this.#lastFailure === undefined ? {} : { lastFailure: this.#lastFailure }),
+      ...(failure === undefined ? {} : { lastFailure: `${failure.code}: ${failure.message}` }),
       ...(this.#planning === undefined ? {} : { planning: this.#planning }),
       ...(this.#plan === undefined ? {} : { plan: this.#plan }),
     };

@@ -26,6 +26,8 @@ import { addressOf, plan, type PlanRequest } from "./planner.ts";
 import { remoteReader, seedFor } from "./remote_reader.ts";
 
 const TIMEOUT_MS = 30_000;
+/** A service that could not be reached for a plan counts as away for so many times the planning time. */
+const AWAY_PER_PLANNING = 4;
 
 /** Makes the iterator of an `offload` node. */
 export function offloadedIterator(
@@ -192,11 +194,14 @@ class OffloadedIterator extends ElementIterator {
     }
   }
 
-  /** Plans again if the last plan offloaded nothing, and training has begun to wait for data. */
+  /**
+   * Plans again if the last plan offloaded nothing, and training has begun to wait for data; not while
+   * the service counts as away.
+   */
   async #planAgain(known: Adaptation | undefined): Promise<OffloadChoice | undefined> {
     const how = known?.planAgain;
-    const { inputs: [pipeline] } = this.#node;
-    if (how === undefined || cutPointsOf(pipeline!).candidates.length === 0) return undefined;
+    const isAway = figuresOf(this.#node).isAway(this.#context.host.nowMs());
+    if (how === undefined || isAway || cutsOf(this.#node).candidates.length === 0) return undefined;
     try {
       const planned = await this.#context.waitFor(this.#decide(how));
       setAdaptation(this.#node, undefined);
@@ -225,6 +230,7 @@ class OffloadedIterator extends ElementIterator {
         onProgress: (progress) => figures.plans(progress),
       });
       figures.planned(decided);
+      if (!decided.isUnreached) figures.resumed();
       return decided;
     } finally {
       figures.plans(undefined);
@@ -278,6 +284,10 @@ class OffloadedIterator extends ElementIterator {
     const plan = choice instanceof OffloadPlan ? choice : this.#node.options.plan;
     const adaptation = new Adaptation(plan ?? choice);
     if (plan !== undefined) setAdaptation(this.#node, adaptation);
+    if (plan instanceof OffloadPlan && plan.isUnreached) {
+      const leastMs = AWAY_PER_PLANNING * plan.planningMs;
+      figuresOf(this.#node).wentAway(this.#context.host.nowMs(), leastMs);
+    }
     return adaptation;
   }
 
@@ -318,8 +328,11 @@ const NOTHING_REMOTE: RemotePart = {
   },
 };
 
-function cutsOf({ inputs: [input], options: { deterministic } }: OffloadNode): CutPoints {
-  return cutPointsOf(input!, deterministic);
+const cutsByNode = new WeakMap<OffloadNode, CutPoints>();
+
+function cutsOf(node: OffloadNode): CutPoints {
+  const { inputs: [input], options: { deterministic } } = node;
+  return cutsByNode.getOrInsertComputed(node, () => cutPointsOf(input!, deterministic));
 }
 
 /** Warns in the first epoch if operators that need the order of elements were told to do without. */

@@ -51,6 +51,11 @@ export interface OffloadPlanParts {
   readonly planningMs: number;
   /** The expected time of a training step, in ms. Left out: the size of a batch is unknown. */
   readonly stepMs?: number | undefined;
+  /**
+   * Whether no candidate was measured because the service could not be reached, or gave nothing.
+   * Default false.
+   */
+  readonly isUnreached?: boolean;
 }
 
 /** Whether to offload, which part, and what share of the data. Made by `planOffload()` and `fit()`. */
@@ -69,11 +74,14 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   readonly planningMs: number;
   /** The expected time of a training step, in ms. Left out: the size of a batch is unknown. */
   readonly stepMs?: number | undefined;
+  /** Whether no candidate was measured because the service could not be reached, or gave nothing. */
+  readonly isUnreached: boolean;
 
   /** @ignore */
   constructor(
-    { decision, metrics, refused, ordered = [], source, planningMs, stepMs }: OffloadPlanParts,
+    { decision, metrics, refused, ordered = [], source, ...others }: OffloadPlanParts,
   ) {
+    const { planningMs, stepMs, isUnreached = false } = others;
     this.decision = decision;
     this.metrics = metrics;
     this.refused = refused;
@@ -81,6 +89,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
     this.source = source;
     this.planningMs = planningMs;
     this.stepMs = stepMs;
+    this.isUnreached = isUnreached;
   }
 
   /** @ignore */
@@ -226,7 +235,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   #refusals(): string[] {
     return this.refused.length === 0
       ? []
-      : ["", ...this.refused.map((reason) => `Not considered: ${reason}.`)];
+      : ["", ...this.refused.map((reason) => `Not considered: ${reason.replace(/\.$/, "")}.`)];
   }
 }
 

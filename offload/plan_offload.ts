@@ -101,8 +101,8 @@ const planOptions = optionsOf<PlanOffloadOptions<unknown>>("planOffload", {
  * Measures a pipeline here and remotely, and decides what to offload, by algorithm 1 of the
  * FastFlow paper (sections 4 and 5). It takes some hundred training steps.
  * @throws {LeatError} `failed_precondition` for a dataset without elements; the error of
- * `trainStep`, or of an element if no other follows or 17 in a row fail. A service that fails is no
- * error: then nothing is offloaded.
+ * `trainStep`, or of an element of the local pipeline if no other follows or 17 in a row fail. A
+ * service that fails is no error: then nothing is offloaded.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 /** Makes plans: measures the metrics, or reads them from the metric store, and decides. */
-import { LeatError } from "../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import { chainOf } from "../data/deterministic/chain.ts";
 import { openIterator } from "../data/dataset_iterator.ts";
 import type { Host } from "../data/host.ts";
@@ -29,6 +29,17 @@ export const FIRST_MARGIN = 0.9;
 export const CHEAP_SHARE = 0.5;
 /** Measuring the local pipeline takes at most this share of the planning time. */
 const LOCAL_SHARE_MAX = 0.5;
+
+/**
+ * With these failures the service cannot be used at all, so no other candidate is measured. Others are
+ * of one candidate, such as a file that workers may not read. That is `permission_denied`, as is a role
+ * that the token lacks, which the service refuses at once.
+ */
+const UNUSABLE: ReadonlySet<LeatErrorCode> = new Set<LeatErrorCode>([
+  "unavailable",
+  "deadline_exceeded",
+  "unauthenticated",
+]);
 
 type LocalMetrics = Omit<OffloadMetrics, "candidates">;
 
@@ -98,8 +109,10 @@ class Planning {
   #isLate = false;
   /** Whether no measurement was cut short. */
   #isComplete = true;
-  /** Why the service failed. The remaining candidates are then not measured. */
-  #failure: string | undefined;
+  /** Whether a candidate failed. */
+  #hasFailed = false;
+  /** How the service failed, if it cannot be used. The remaining candidates are then not measured. */
+  #unusable: LeatErrorCode | undefined;
   /** The size of a batch in bytes, if one was seen. */
   #batchBytes: number | undefined;
 
@@ -140,7 +153,7 @@ class Planning {
       const found = stored(keys?.remote, (value) => readCandidates(value, names));
       candidates = found ?? await this.#candidates(base);
       // If a candidate failed, nothing is stored: the candidate may work the next time.
-      const isWhole = candidates.length > 0 && this.#failure === undefined && !this.#isLate;
+      const isWhole = candidates.length > 0 && !this.#hasFailed && !this.#isLate;
       const isKept = found === undefined && isWhole && await this.#isTypical();
       if (isKept) keep(keys?.remote, candidates);
     }
@@ -155,6 +168,8 @@ class Planning {
       source: this.#isMeasured ? "measured" : "stored",
       planningMs: host.nowMs() - fromMs,
       stepMs: this.#batchBytes && 1_000 * this.#batchBytes / decision.estimate,
+      isUnreached: candidates.length === 0 && this.#unusable !== undefined &&
+        this.#unusable !== "unauthenticated",
     });
   }
 
@@ -219,7 +234,7 @@ class Planning {
     const { measuresAll = false, pipeline, host } = this.#request;
     for (const [number, cut] of ordered.entries()) {
       const { name } = cut;
-      if (this.#failure !== undefined) {
+      if (this.#unusable !== undefined) {
         this.#refused.push(`${name}: not measured, because the service failed before`);
         continue;
       }
@@ -265,18 +280,26 @@ class Planning {
     const { pipeline, service, host } = this.#request;
     const node = new OffloadNode(pipeline, { ...service, plan: { candidate: name, ratio: 1 } });
     const figures = figuresOf(node);
-    const failure = () => figures.read().lastFailure;
-    const measured = await profileCandidate(
-      name,
-      () => openIterator(node, { host }),
-      options,
-      (Rthp) => failure() !== undefined || isDecided(Rthp),
-    );
-    const { workers } = figures;
-    this.#failure = failure();
-    if (this.#failure !== undefined) {
-      this.#refused.push(`${name}: the service failed while it was measured: ${this.#failure}`);
-      return undefined;
+    figures.isMeasuring = true;
+    const hasFailed = () => figures.lastFailure !== undefined;
+    let failure: unknown;
+    let measured;
+    try {
+      measured = await profileCandidate(
+        name,
+        () => openIterator(node, { host }),
+        { ...options, onFailure: (error) => failure = error },
+        (Rthp) => hasFailed() || isDecided(Rthp),
+      );
+    } catch (error) {
+      // A training step has failed.
+      if (error !== failure) throw error;
+      return this.#fails(`${name}: its elements`, LeatError.from(error));
+    }
+    const { workers, lastFailure } = figures;
+    if (lastFailure !== undefined) {
+      if (UNUSABLE.has(lastFailure.code)) this.#unusable = lastFailure.code;
+      return this.#fails(`${name}: the service`, lastFailure);
     }
     if (measured !== undefined) {
       const { firstThroughput, metrics, isComplete } = measured;
@@ -290,6 +313,11 @@ class Planning {
     const limit = `planningTimeoutMs, ${this.#limitMs} ms, left no time for a step`;
     this.#refused.push(`${name}: not measured, because ${limit}`);
     return undefined;
+  }
+
+  #fails(what: string, { code, message }: LeatError): undefined {
+    this.#hasFailed = true;
+    this.#refused.push(`${what} failed while it was measured: ${code}: ${message}`);
   }
 
   async #openStore(): Promise<MetricStore | undefined> {

@@ -66,6 +66,8 @@ export interface ProfileOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called at each step, with the greatest number of steps. */
   readonly onStep?: ((step: number, stepsMax: number) => void) | undefined;
+  /** Called with the error of an element before a measurement throws it. */
+  readonly onFailure?: ((error: unknown) => void) | undefined;
 }
 
 /** Opens a pipeline to be measured. */
@@ -176,6 +178,10 @@ async function throughputOf(
   let bytes = 0;
   let taken = 0;
   let failures: unknown[] = [];
+  const failed = (error: unknown) => {
+    options.onFailure?.(error);
+    return error;
+  };
   const next = async (): Promise<unknown> => {
     onStep?.(++taken, 2 * steps + Math.min(steps, STEPS_MIN));
     let given;
@@ -183,10 +189,11 @@ async function throughputOf(
       given = await limit.race(run.next());
     } catch (error) {
       const isOver = error === TIME_IS_UP || options.signal?.aborted === true;
-      if (isOver || failures.push(error) > FAILED_ELEMENTS_MAX) throw error;
+      if (isOver) throw error;
+      if (failures.push(error) > FAILED_ELEMENTS_MAX) throw failed(error);
       return await next();
     }
-    if (given === undefined) throw failures[0] ?? emptyDatasetError();
+    if (given === undefined) throw failed(failures[0] ?? emptyDatasetError());
     failures = [];
     bytes += bytesOfElement(given.element);
     return given.element;

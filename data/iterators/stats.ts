@@ -147,18 +147,20 @@ export type IteratorStats = readonly OperatorStats[];
 
 /** The figures of two runs of the same operators: totals are added, the rest is of the later run. */
 export function addStats(earlier: IteratorStats, later: IteratorStats): IteratorStats {
-  return later.map((stats, at) => {
-    const before = earlier[at]!;
-    return {
-      ...stats,
-      elements: before.elements + stats.elements,
-      errors: before.errors + stats.errors,
-      bytesIn: before.bytesIn + stats.bytesIn,
-      bytesOut: before.bytesOut + stats.bytesOut,
-      selfMs: before.selfMs + stats.selfMs,
-      waitMs: before.waitMs + stats.waitMs,
-    };
-  });
+  return later.map((stats, at) => sumOf(earlier[at]!, stats));
+}
+
+/** The same for one operator. */
+export function sumOf(before: OperatorStats, stats: OperatorStats): OperatorStats {
+  return {
+    ...stats,
+    elements: before.elements + stats.elements,
+    errors: before.errors + stats.errors,
+    bytesIn: before.bytesIn + stats.bytesIn,
+    bytesOut: before.bytesOut + stats.bytesOut,
+    selfMs: before.selfMs + stats.selfMs,
+    waitMs: before.waitMs + stats.waitMs,
+  };
 }
 
 /** The first elements are all measured. Then this many while the number of elements doubles. */

@@ -20,6 +20,7 @@ import { readySide, type SideName } from "./ready_side.ts";
 import type { RemotePart } from "./remote_part.ts";
 import { RemoteSide } from "./remote_side.ts";
 import { SourceReader } from "./source_reader.ts";
+import { SplitStats } from "./split_stats.ts";
 import type { OpenUpper } from "./upper_part.ts";
 import { WaitMeter } from "./wait_meter.ts";
 
@@ -165,10 +166,11 @@ export class ConditionalIterator extends ElementIterator {
 
   /** Lists the splits, and divides those not yet delivered between the two sides. */
   async #begin(): Promise<void> {
-    const { root, seed, context: { host, settings, randomState: { epoch } } } = this.#options;
-    const { chain, figures } = this.#options;
+    const { root, seed, chain, figures, context } = this.#options;
+    const { host, settings, randomState: { epoch } } = context;
+    const stats = context.partStats((nodes) => new SplitStats(nodes.map(({ kind }) => kind)));
     const { ratio } = this.#part;
-    const listed = EpochSplits.list({ root, chain, seed, epoch, host, settings });
+    const listed = EpochSplits.list({ root, chain, seed, epoch, host, settings, stats });
     const splits = this.#splits = await listed;
     // `release()` has run: nothing would dispose what is opened below.
     if (this.disposed) return;
@@ -332,10 +334,10 @@ export class ConditionalIterator extends ElementIterator {
     const { context: { host }, figures, address } = this.#options;
     this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
     figures.fellBack(reason, host.nowMs());
-    host.warn(
-      `offload: the service at ${address} cannot continue, so all elements are prepared here until ` +
-        `it can: ${reason.message}`,
-    );
+    const what = figures.isMeasuring
+      ? `failed while ${this.#part.candidate} was measured, so the plan leaves that out`
+      : "cannot continue, so all elements are prepared here until it can";
+    host.warn(`offload: the service at ${address} ${what}: ${reason.message}`);
   }
 
   /** After a while, tries a service that failed, and uses it again once an element arrives. */

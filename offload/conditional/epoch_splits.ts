@@ -9,9 +9,10 @@ import type { Host } from "../../data/host.ts";
 import { BatchMemory } from "../../data/elements/batch_rows.ts";
 import type { Settings } from "../../data/iteration_options.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
-import type { DatasetNode } from "../../data/node.ts";
+import { type DatasetNode, inPreOrder } from "../../data/node.ts";
 import { digestOfSplits, packSplits } from "../../data/sharding/split_table.ts";
 import { listSplitTable, type Split } from "../../data/sharding/splits.ts";
+import type { SplitStats } from "./split_stats.ts";
 import { type ReadLower, UpperNode } from "./upper_part.ts";
 
 export interface SplitsOptions {
@@ -22,6 +23,8 @@ export interface SplitsOptions {
   readonly host: Host;
   /** What `withOptions` says of the whole pipeline. */
   readonly settings: Settings;
+  /** Takes the figures of the splits. */
+  readonly stats: SplitStats;
 }
 
 export interface SplitEvents {
@@ -87,9 +90,11 @@ export class EpochSplits {
     read: ReadLower,
     onRemainder: (rows: unknown) => void,
   ): DatasetIterator<unknown> {
-    const { chain } = this.#options;
+    const { root, chain } = this.#options;
     const perSplit = new UpperNode(chain.perSplit, lower, read);
-    return this.#run({ ...chain, perSplit }, split, { onRemainder });
+    // `lower` and all below it run elsewhere.
+    const count = inPreOrder(root).indexOf(lower);
+    return this.#run({ ...chain, perSplit }, split, { onRemainder }, count);
   }
 
   /** Reads a split of a source, without the operators above it. */
@@ -102,12 +107,15 @@ export class EpochSplits {
     chain: OrderedChain,
     index: number,
     options: Partial<Pick<SplitRunOptions, "onRemainder" | "onRead" | "isReadOnly">>,
+    count?: number,
   ): DatasetIterator<unknown> {
-    const { seed, epoch, host, settings } = this.#options;
+    const { seed, epoch, host, settings, stats } = this.#options;
     const split = this.#splits[index]!;
-    return openSplit(chain, {
+    const iterator = openSplit(chain, {
       ...{ seed, epoch, host, index, split, settings, batchMemory: this.#batchMemory },
       ...{ onRemainder: () => {}, keepsReadingFailures: true, ...options },
     });
+    stats.add(iterator, count);
+    return iterator;
   }
 }

@@ -93,6 +93,14 @@ Deno.test("Adaptation wants another plan when training comes to wait, and not to
   assertEquals([other.choice.candidate, other.planAgain], [null, undefined]);
 });
 
+/** Training waits, and no candidate was measured. */
+function unreached(planningMs: number): OffloadPlan {
+  const metrics = { Gthp: 1e9, Lthp: 1, Pcycle: 10, candidates: [] };
+  const [decision, isUnreached] = [decide(metrics), true];
+  const parts = { decision, metrics, refused: [], source: "measured", isUnreached } as const;
+  return new OffloadPlan({ ...parts, planningMs });
+}
+
 /** A host whose time passes only where the test lets it. */
 class SteppedHost extends DenoHost {
   time = 0;
@@ -226,5 +234,29 @@ testInline(
     assertEquals((await epoch()).plan, undefined);
     assertEquals(failing[0], 0);
     assert((await epoch()).plan !== undefined);
+  },
+);
+
+testInline(
+  "offload plans again after a pause when the service could not be reached",
+  async (start) => {
+    await using service = await start({ workers: 1 });
+    const host = new SteppedHost();
+    const dataset = Dataset.range(100).map((x) => x).offload({
+      ...{ service, plan: unreached(10_000), adapt: true, profileSteps: 3 },
+    });
+    const planOfEpoch = async () => {
+      await using iterator = openIterator(dataset.node, { host });
+      host.isSlow = true;
+      await outcomesOf(iterator);
+      host.isSlow = false;
+      return offloadProgress(dataset).plan;
+    };
+    await planOfEpoch();
+    // The pause is four times as long as planning took.
+    host.time = 35_000;
+    assertEquals(await planOfEpoch(), undefined);
+    host.time = 45_000;
+    assertEquals((await planOfEpoch())?.isUnreached, false);
   },
 );

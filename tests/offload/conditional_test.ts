@@ -51,6 +51,32 @@ testOnEach("offload gives every element once, whatever is offloaded", async (sta
   }
 });
 
+testInline(
+  "explain counts what this host prepares before an offload, and no more",
+  async (start) => {
+    await using service = await start({ workers: 1 });
+    const pipeline = Dataset.from(Array.from({ length: 400 }, (_, i) => i)).map((x) => x + 1).batch(
+      5,
+    );
+    for (const candidate of ["p'3", "p'2", "p'1"]) {
+      const dataset = pipeline.offload({ service, plan: { candidate, ratio: 0.5 } });
+      await using iterator = dataset.iterator();
+      await outcomesOf(iterator);
+      const { operators, advice } = iterator.explain();
+      const [, batch, map, from] = operators.map(({ stats }) => stats!);
+      const { elements } = offloadProgress(dataset).local;
+      // Elements of workers count where they come in.
+      const isBatched = candidate === "p'3";
+      assertEquals([batch!.elements, map!.elements === 400], [80, !isBatched]);
+      if (isBatched) assert(map!.elements >= 5 * elements, `${map!.elements}`);
+      assert(from!.elements >= (isBatched ? 5 * elements : elements), `${from!.elements}`);
+      // This host reads all if it reads for workers.
+      assertEquals(from!.elements >= 400, candidate === "p'1");
+      assert(advice.at(-1)!.startsWith("Workers may prepare"), advice.at(-1));
+    }
+  },
+);
+
 testInline("offload with deterministic gives one stream, whatever the ratio", async (start) => {
   await using cluster = await start({ workers: 2 });
   const chain = Dataset.range(400).shuffle(20).map((x, { random }) => x + random.next() / 2)

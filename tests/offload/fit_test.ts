@@ -120,7 +120,7 @@ Deno.test("fit and planOffload train here when the service cannot be reached", a
   await storeStall(metricsStore, service);
   const { state, fitted } = summing(batches, { service, timeoutMs: 100, metricsStore, model: "m" });
   const { plan } = await fitted();
-  assertEquals([plan!.candidate, state.sum], [null, SUM]);
+  assertEquals([plan!.candidate, plan!.isUnreached, state.sum], [null, true, SUM]);
   assertMatch(plan!.explain(), /p'3: the service failed while it was measured/);
   assertMatch(plan!.explain(), /p'2: not measured, because the service failed before/);
 });

@@ -139,6 +139,11 @@ Deno.test("a service that failed counts as back after a while, which doubles unt
   assertEquals(figures.read().fallbacks, 3);
   figures.resumed();
   assertEquals(awayMs(2_000_000), 30_000);
+  figures.resumed();
+  figures.wentAway(3_000_000, 40_000);
+  assertEquals([39_999, 40_000].map((ms) => figures.isAway(3_000_000 + ms)), [true, false]);
+  figures.wentAway(4_000_000, 40_000);
+  assertEquals([79_999, 80_000].map((ms) => figures.isAway(4_000_000 + ms)), [true, false]);
 });
 
 Deno.test("ConditionalIterator uses a service that counts as back, and says so from its first element on", async () => {

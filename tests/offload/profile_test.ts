@@ -354,3 +354,13 @@ Deno.test("cutPointsOf says which operator keeps the batch and p'1 from workers"
     "p'1/1: it needs a source of files, or of elements in memory",
   ]);
 });
+
+Deno.test("cutPointsOf refuses data that is too large to be sent, except with p'1, which sends none", () => {
+  const bytes = new Uint8Array(64 * 2 ** 20);
+  const { node } = Dataset.from(Array.from({ length: 9 }, () => bytes)).map((b) => b.length);
+  const { candidates, refused } = cutPointsOf(node);
+  assertEquals(candidates.map(({ name }) => name), ["p'1"]);
+  assertMatch(refused.join(), /^p'2: Cannot serialise from: its data is too large .*from files/);
+  const captured = Dataset.from([1]).map((x, { f }) => f(x), { captures: { f: console.log } });
+  assertMatch(cutPointsOf(captured.node).refused[1]!, /^p'1: Cannot serialise map/);
+});

@@ -2,6 +2,7 @@
 import type { Feed } from "../../actors/client/feed.ts";
 import { END } from "../../data/iterator.ts";
 import { installedHost } from "../../data/host.ts";
+import { SplitStats } from "../../offload/conditional/split_stats.ts";
 import { Dataset } from "../../mod.ts";
 import { cutPointsOf, exchangeOf } from "../../offload/cut_points.ts";
 import { EpochSplits } from "../../offload/conditional/epoch_splits.ts";
@@ -20,7 +21,7 @@ async function batchingSide() {
   const lower = candidates.get("p'2")!.root;
   const host = installedHost();
   const splits = await EpochSplits.list({
-    ...{ root, chain, host, seed: 0n, epoch: 0, settings: {} },
+    ...{ root, chain, host, seed: 0n, epoch: 0, settings: {}, stats: new SplitStats([]) },
   });
   let feed: Feed | undefined;
   const time = { nowMs: 0, timeLimits: 0 };

@@ -2,10 +2,10 @@
 import { LeatError } from "../../core/error.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
-import { Dataset, LocalCluster, offloadProgress } from "../../mod.ts";
+import { Dataset, LocalCluster, offloadProgress, planOffload } from "../../mod.ts";
 import { SourceReader } from "../../offload/conditional/source_reader.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { outcomesOf } from "../data/lib/outcomes.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { testInline, testOnEach } from "../service/lib/carriers.ts";
@@ -38,7 +38,24 @@ testOnEach("offload with p'1 gives what the pipeline gives, whoever prepares it"
   assertEquals(given, await outcomesOf(here.iterator()));
 });
 
-Deno.test("offload with p'1 reads files that workers cannot see", async () => {
+testInline("offload looks at data in memory once for all epochs", async (start) => {
+  await using service = await start({ workers: 1 });
+  const source = Dataset.from([1, 2, 3, 4]);
+  const { attributes } = source.node;
+  let reads = 0;
+  Object.defineProperty(source.node, "attributes", { get: () => (reads++, attributes) });
+  const dataset = source.map((x) => x).batch(2).offload({ service, plan: PLAN });
+  const readsPerEpoch: number[] = [];
+  for (let epoch = 0; epoch < 3; epoch++) {
+    const before = reads;
+    await outcomesOf(dataset.iterator());
+    readsPerEpoch.push(reads - before);
+  }
+  assert(readsPerEpoch[0]! > 0);
+  assertEquals(readsPerEpoch.slice(1), [0, 0]);
+});
+
+Deno.test("offload with p'1 reads files that workers cannot see, and a plan offers no other candidate", async () => {
   await using folder = await TempFolder.make();
   const lines = Array.from({ length: 3_000 }, (_, i) => `line ${i} ${"x".repeat(i % 700)}`);
   const paths = [0, 1, 2].map((i) => `${folder.path}/${i}.txt`);
@@ -51,8 +68,19 @@ Deno.test("offload with p'1 reads files that workers cannot see", async () => {
     carrier: "websocket",
     confine: true,
   });
-  const dataset = Dataset.textLines(paths).map((line) => line.length).batch(10)
-    .offload({ service, plan: PLAN });
+  const pipeline = Dataset.textLines(paths).map((line) => line.length).batch(10);
+  await Deno.mkdir(`${folder.path}/images`);
+  for (let i = 0; i < 50; i++) await Deno.writeTextFile(`${folder.path}/images/${i}.jpg`, "");
+  const listed = Dataset.imageFolder(folder.path, { decode: false }).map(({ label }) => label)
+    .batch(1);
+  for (const [what, dataset] of [["its elements", pipeline], ["the service", listed]] as const) {
+    const { metrics, refused } = await planOffload(dataset, { service, profileSteps: 3 });
+    assertEquals(metrics.candidates.map(({ name }) => name), ["p'1"]);
+    const why = `${what} failed while it was measured: permission_denied: Cannot`;
+    assertEquals(refused.length, 2);
+    for (const reason of refused) assertMatch(reason, new RegExp(`^p'[23]: ${why}`));
+  }
+  const dataset = pipeline.offload({ service, plan: PLAN });
   let sum = 0;
   for await (const batch of dataset) for (const x of batch.data) sum += Number(x);
   assertEquals(sum, lines.reduce((sum, { length }) => sum + length, 0));
