@@ -362,15 +362,18 @@ export class IteratorContext {
 
   /**
    * The context of a graph that runs in place of this operator, in the same epoch, with random numbers
-   * from `root`. The elements of the graph's last operator count as this operator's. Their
-   * order is needed.
+   * from `root`. The order of its elements is needed.
+   *
+   * @param number The number of the graph's last operator, for figures and errors.
    */
-  instead(node: DatasetNode, root: RandomStream): IteratorContext {
+  instead(node: DatasetNode, root: RandomStream, number: number): IteratorContext {
     const chosenSeed = seedOf(node);
     const own = { root: () => root, seeded: true, chosenSeed, salt: 0n };
     const randomState = { ...this.randomState, ...own };
-    const options = { ...this.#place, opener: this.stats, needsOrder: true };
-    const instance = { ...instancesOf(node, options), stats: this.stats };
+    const first = { number, randomStateNumber: 0 };
+    const options = { ...this.#place, opener: this.stats, needsOrder: true, first };
+    const stats = new OperatorMeter(node.kind, number, this.stats, this.stats.isNested);
+    const instance = { ...instancesOf(node, options), stats };
     return this.#with({ randomState, instance, splits: undefined });
   }
 

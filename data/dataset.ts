@@ -1133,7 +1133,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Keeps the elements of the first complete pass without errors; later iterations read the copy.
-   * Without `path` the copy is in memory, for the iterations of this dataset. With `path` it is in
+   * Without `path` the copy is in memory, for the iterations of this dataset; below `distribute()`
+   * every worker or reader that runs the cache has a copy of its own. With `path` it is in
    * files in that folder of the machine that iterates (`--allow-write`), also for other processes and
    * runs. A pass that fails, is abandoned, or ends with its process leaves nothing behind.
    * Each iteration gets copies of what is in memory, and may change them in place.

@@ -103,6 +103,12 @@ export abstract class DatasetNode {
   /** The number of elements: exact, `Infinity`, or `UNKNOWN_CARDINALITY`. */
   abstract get cardinality(): number;
 
+  /**
+   * Whether figures and errors give it a number. Without one, it has that of its input, for which it
+   * stands. Random numbers count it all the same.
+   */
+  readonly isNumbered: boolean = true;
+
   /** Whether it only configures other operators. Adding it then changes no random numbers. */
   readonly isSetting: boolean = false;
 

@@ -105,8 +105,10 @@ export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): O
     changeable: Changeable,
     seedAfter: bigint | undefined,
   ): OperatorInstance => {
-    const stats = new OperatorMeter(node.kind, numbers++, opener);
-    const randomStateNumber = stats.number - settings;
+    const stats = new OperatorMeter(node.kind, numbers, opener);
+    const randomStateNumber = numbers - settings;
+    if (node.isNumbered) numbers++;
+    else settings--;
     if (node.isSetting) settings++;
     const isSource = isSplittable(node) || among?.isAligned === true && isReplicated(node);
     const sourceIndex = isSource ? among && among.count++ : undefined;

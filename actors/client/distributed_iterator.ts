@@ -10,13 +10,13 @@ import {
   partsWarning,
   shardingModeOf,
 } from "../../data/operators/distribute.ts";
-import { mayDraw, withSeed } from "../../data/operators/options.ts";
+import { mayDraw, seedOf, withSeed } from "../../data/operators/options.ts";
 import { FromIdNode } from "../../data/operators/sources/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { ClientOptions } from "./client.ts";
 import { Feed, type FeedItem } from "./feed.ts";
-import { orderedIterator } from "./ordered_streams.ts";
+import { orderedIterator, StreamNode } from "./ordered_streams.ts";
 import type { ServiceAccess } from "./access.ts";
 import { clientOptions, datasetDefinition } from "./starting.ts";
 import { LazyIterator } from "../../data/iterators/lazy_iterator.ts";
@@ -37,25 +37,32 @@ export function serviceIterator(
 ): ElementIterator {
   refuseForeignService(node, context.host);
   if (node instanceof FromIdNode) return registeredIterator(node, context, access);
-  if (node instanceof DistributeNode) {
-    const [input] = node.inputs;
-    const seeded = mayDraw(node) ? withSeed(input!, context.chosenSeedOf(input!)) : input!;
-    // Later epochs would only repeat the warning.
-    const warning = context.randomState.epoch === 0 ? partsWarning(node) : undefined;
-    return distributedIterator(seeded, node.options, context, access, warning);
-  }
-  throw new LeatError("internal", `No service produces ${node.kind}`);
+  if (!(node instanceof DistributeNode)) return distributedIterator(node, context, access);
+  const [input] = node.inputs;
+  const seeded = mayDraw(node) ? withSeed(input!, context.chosenSeedOf(input!)) : input!;
+  // Later epochs would only repeat the warning.
+  const warning = context.randomState.epoch === 0 ? partsWarning(node) : undefined;
+  return distributedIterator(node, context, access, seeded, warning);
 }
 
+/** @param input That of `node`, which may have been given a seed. */
 export function distributedIterator(
-  input: DatasetNode,
-  options: DistributeOptions,
+  node: DatasetNode,
   context: IteratorContext,
   access: ServiceAccess,
+  input: DatasetNode = node.inputs[0]!,
   warning?: string,
 ): ElementIterator {
+  if (node instanceof StreamNode) return node.iterator(context, access, { ownOnly: false });
+  if (!(node instanceof DistributeNode)) {
+    throw new LeatError("internal", `No service produces ${node.kind}`);
+  }
+  const { options, shared: graphs } = node;
   if (options.processingMode === ShardingPolicy.DETERMINISTIC) {
-    return orderedIterator(input, options, context, access);
+    const key = String(seedOf(input));
+    // An operator that only gives the seed is not the user's, and has no number.
+    const number = context.stats.number + (input === node.inputs[0] ? 1 : 0);
+    return orderedIterator({ input, options, graphs, key, number }, context, access);
   }
   return unorderedIterator(
     () => {
@@ -203,7 +210,15 @@ class RegisteredOrderedIterator extends LazyIterator {
       this.#fingerprint = definition.fingerprint;
       const { compression } = definition;
       const asRegistered = compression === undefined ? options : { ...options, compression };
-      return orderedIterator(graph, asRegistered, context, access);
+      const { fingerprint: key } = definition;
+      const dataset = {
+        input: graph,
+        options: asRegistered,
+        graphs: node.shared,
+        key,
+        number: 0,
+      };
+      return orderedIterator(dataset, context, access);
     });
     this.#node = node;
   }

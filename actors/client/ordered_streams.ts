@@ -8,12 +8,17 @@ import { RandomStream } from "../../core/philox.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { refuseForeignFunctions } from "../../data/foreign/foreign.ts";
 import type { ElementIterator } from "../../data/iterator.ts";
-import { type Attributes, type DatasetNode, UNKNOWN_CARDINALITY } from "../../data/node.ts";
+import {
+  type Attributes,
+  type DatasetNode,
+  servedIterator,
+  UNKNOWN_CARDINALITY,
+} from "../../data/node.ts";
 import { attributesOf, type DistributeOptions } from "../../data/operators/distribute.ts";
-import { seedOf } from "../../data/operators/options.ts";
-import { ShardNode } from "../../data/operators/shard.ts";
+import { mayDrawItself, seedOf } from "../../data/operators/options.ts";
 import { UnaryNode } from "../../data/operators/unary.ts";
 import { chainOf, distributeChains } from "../../data/deterministic/chain.ts";
+import type { SharedGraphs } from "../../data/checkpoint/shared_state.ts";
 import type { ElementSpec } from "../../data/elements/spec.ts";
 import { fingerprintGraph } from "../../data/wire.ts";
 import type { ClientOptions } from "./client.ts";
@@ -21,53 +26,58 @@ import type { KnownReader } from "../../data/service/last_readers.ts";
 import type { Feed } from "./feed.ts";
 import type { ServiceAccess } from "./access.ts";
 import { OrderedIterator } from "./ordered_iterator.ts";
+import { ReaderIterator } from "./reader_iterator.ts";
 import { clientOptions, datasetDefinition } from "./starting.ts";
 import { definedFields } from "../../core/tree.ts";
 
+/** A DETERMINISTIC dataset, as the operator knows it that reads it. */
+export interface OrderedDataset {
+  readonly input: DatasetNode;
+  readonly options: DistributeOptions;
+  readonly graphs: SharedGraphs;
+  /** Tells `input` from other inputs of the operator. */
+  readonly key: string;
+  /** The number of the last operator of `input`, for figures and errors. */
+  readonly number: number;
+}
+
 export function orderedIterator(
-  input: DatasetNode,
-  options: DistributeOptions,
+  { input, options, graphs, key, number }: OrderedDataset,
   context: IteratorContext,
   access: ServiceAccess,
 ): ElementIterator {
-  const { numConsumers, consumerIndex } = options;
-  const streams: StreamNode[] = [];
-  const reader = readerOf(streams, options, context);
-  const seed = seedOf(input) ?? 0n;
-  // With several streams, the figures of one do not describe all.
-  const onFeed = (feed: Feed) => {
-    if (streams.length === 1) context.stats.serves(() => feed.stats());
-  };
-  const root = distributeChains(input, (chain, number) => {
-    const named = options.jobName === undefined || chain === input
-      ? options
-      : { ...options, jobName: `${options.jobName}/${number}` };
-    const stream = new StreamNode(chain, named, { seed, access, reader, onFeed });
-    streams.push(stream);
-    return stream;
-  });
-  const here = [root, ...streams.map((stream) => stream.inputs[0]!)].flatMap(partsAtReader);
+  const { numConsumers: count, consumerIndex: index } = options;
+  // Consumers may leave at different elements, and all must read the same epochs. So each of their
+  // iterators has caches of its own.
+  const graph = count === undefined
+    ? graphs.of(key, context, () => readerGraph(input, options))
+    : readerGraph(input, options);
+  const here = partsAtReader(graph);
   refuseForeignFunctions(here, context.host);
-  if (root instanceof StreamNode) {
-    return streamIterator(root.inputs[0]!, {
-      seed,
-      options,
-      access,
-      reader,
-      context,
-      ownOnly: true,
-    });
-  }
-  // Operators in this process need the whole stream: other consumers' elements are dropped last.
-  const graph = numConsumers === undefined
-    ? root
-    : new ShardNode(root, numConsumers, consumerIndex!);
-  return context.instead(graph, new RandomStream(seed)).makeIterator();
+  if (graph instanceof StreamNode) return graph.iterator(context, access, { ownOnly: true });
+  const within = context.instead(graph, new RandomStream(seedOf(input) ?? 0n), number);
+  const consumer = count === undefined
+    ? undefined
+    : { index: index!, count, graph, mayDraw: here.some(mayDrawItself) };
+  return new ReaderIterator(context, within, consumer);
+}
+
+/** The operators that the reader runs, with a `StreamNode` for each chain. */
+function readerGraph(input: DatasetNode, options: DistributeOptions): DatasetNode {
+  const { jobName } = options;
+  const seed = seedOf(input) ?? 0n;
+  const chains: DatasetNode[] = [];
+  return distributeChains(input, (chain, number) => {
+    const named = jobName === undefined || chain === input
+      ? options
+      : { ...options, jobName: `${jobName}/${number}` };
+    chains.push(chain);
+    return new StreamNode(chain, named, { seed, chains, jobName });
+  });
 }
 
 /** Operators that do not run on workers: those around chains, and those that join rows of splits. */
 function partsAtReader(node: DatasetNode): DatasetNode[] {
-  if (node instanceof StreamNode) return [];
   const chain = chainOf(node);
   if (chain !== undefined) return chain.batch === undefined ? [] : [chain.batch, ...chain.after];
   return [node, ...node.inputs.flatMap(partsAtReader)];
@@ -79,46 +89,26 @@ type ReaderIdentity = Pick<
   "stream" | "lastReader" | "restoration" | "runId" | "iterator" | "onJoined"
 >;
 
-/**
- * Identifies the reader of a job, the same for all chains and epochs. If the chains change, the
- * same job name means another stream.
- * @param streams One for each chain; complete when the first is opened.
- */
-function readerOf(
-  streams: readonly StreamNode[],
-  { service, jobName, consumerIndex, runId }: DistributeOptions,
-  { host, lastReaders }: IteratorContext,
-): (isRestored: boolean) => ReaderIdentity {
-  if (jobName === undefined) return () => ({});
-  const address = typeof service === "string" ? service : service.address;
-  return (isRestored) => {
-    const chains = streams.map(({ inputs: [chain] }) => fingerprintGraph(chain!));
-    const stream = hashJson([jobName, ...chains]);
-    const key = JSON.stringify([address, stream, consumerIndex]);
-    const lastReader = lastReaders.of(key);
-    return {
-      stream,
-      ...(isRestored ? { restoration: lastReaders.restoration(host) } : {}),
-      ...definedFields({ lastReader, runId }),
-      onJoined: (reader) => lastReaders.note(key, reader),
-    };
-  };
+/** A dataset whose chains are read as streams. */
+interface StreamsOf {
+  readonly seed: bigint;
+  /** Complete when the first stream is opened. */
+  readonly chains: readonly DatasetNode[];
+  /** The job's name; that of a chain has a number besides. */
+  readonly jobName: string | undefined;
 }
 
 /** A chain in a graph that runs in this process. It gives every consumer the whole stream. */
-class StreamNode extends UnaryNode {
+export class StreamNode extends UnaryNode {
   override readonly division = "whole";
+  override readonly isNumbered = false;
   readonly options: DistributeOptions;
-  readonly #reading: Pick<StreamOptions, "seed" | "access" | "reader" | "onFeed">;
+  readonly #of: StreamsOf;
 
-  constructor(
-    chain: DatasetNode,
-    options: DistributeOptions,
-    reading: Pick<StreamOptions, "seed" | "access" | "reader" | "onFeed">,
-  ) {
+  constructor(chain: DatasetNode, options: DistributeOptions, of: StreamsOf) {
     super("distribute", chain);
     this.options = options;
-    this.#reading = reading;
+    this.#of = of;
   }
 
   override get attributes(): Attributes {
@@ -134,8 +124,50 @@ class StreamNode extends UnaryNode {
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
-    const { options } = this;
-    return streamIterator(this.input, { ...this.#reading, options, context, ownOnly: false });
+    return servedIterator(this, context);
+  }
+
+  /** @param ownOnly With consumers: whether it gives this consumer's own elements only. */
+  iterator(
+    context: IteratorContext,
+    access: ServiceAccess,
+    { ownOnly }: { readonly ownOnly: boolean },
+  ): ElementIterator {
+    const { seed, chains } = this.#of;
+    return streamIterator(this.input, {
+      seed,
+      access,
+      reader: this.#reader(context),
+      options: this.options,
+      context,
+      ownOnly,
+      // With several streams, the figures of one do not describe all.
+      onFeed: (feed) => {
+        if (!ownOnly && chains.length === 1) context.stats.openerServes(() => feed.stats());
+      },
+    });
+  }
+
+  /**
+   * Identifies the reader of a job, the same for all chains and epochs. If the chains change, the
+   * same job name means another stream.
+   */
+  #reader({ host, lastReaders }: IteratorContext): (isRestored: boolean) => ReaderIdentity {
+    const { chains, jobName } = this.#of;
+    const { service, consumerIndex, runId } = this.options;
+    if (jobName === undefined) return () => ({});
+    const address = typeof service === "string" ? service : service.address;
+    return (isRestored) => {
+      const stream = hashJson([jobName, ...chains.map(fingerprintGraph)]);
+      const key = JSON.stringify([address, stream, consumerIndex]);
+      const lastReader = lastReaders.of(key);
+      return {
+        stream,
+        ...(isRestored ? { restoration: lastReaders.restoration(host) } : {}),
+        ...definedFields({ lastReader, runId }),
+        onJoined: (reader) => lastReaders.note(key, reader),
+      };
+    };
   }
 }
 
@@ -149,7 +181,7 @@ interface StreamOptions {
   /** With consumers: gives this consumer's own elements only. */
   readonly ownOnly: boolean;
   /** Receives the feed that elements come through, once it exists. */
-  readonly onFeed?: (feed: Feed) => void;
+  readonly onFeed: (feed: Feed) => void;
 }
 
 function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterator {
@@ -166,7 +198,7 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
       ? { consumer: { index: consumerIndex!, count: numConsumers } }
       : {}),
     start: (place, feed) => {
-      onFeed?.(feed);
+      onFeed(feed);
       const identity = reader(place.startAt !== undefined);
       const ordered = {
         ...place,

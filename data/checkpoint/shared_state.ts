@@ -1,4 +1,5 @@
 /** State that the iterators of a node share, such as a cache. It is saved for a whole graph at once. */
+import { RandomStream } from "../../core/philox.ts";
 import type { IteratorContext } from "../context.ts";
 import type { DatasetNode } from "../node.ts";
 import { wholeState } from "./whole_state.ts";
@@ -56,4 +57,50 @@ function sharedIn(root: DatasetNode): Map<Shared, number[]> {
   };
   enter(root);
   return found;
+}
+
+/** The graphs that the iterators of a node run in its place. They share each, and so its caches. */
+export class SharedGraphs implements Shared {
+  #graphs = new Map<string, DatasetNode>();
+  /** The restored states of graphs that are not made yet. */
+  #restored = new Map<string, unknown>();
+
+  /** @param key Tells the graph from the node's others, such as those with other seeds. */
+  of(key: string, context: IteratorContext, make: () => DatasetNode): DatasetNode {
+    return this.#graphs.getOrInsertComputed(key, () => {
+      const graph = make();
+      const state = this.#restored.get(key);
+      if (state !== undefined) restoreShared(graph, state, contextOf(graph, context));
+      this.#restored.delete(key);
+      return graph;
+    });
+  }
+
+  /** `undefined` if the graphs have nothing to save. */
+  save(context: IteratorContext): unknown {
+    const made = [...this.#graphs].map(([key, graph]) =>
+      [key, saveShared(graph, contextOf(graph, context)) as unknown[]] as const
+    ).filter(([, states]) => states.length > 0);
+    const saved = [...this.#restored, ...made];
+    return saved.length === 0 && this.#graphs.size > 0 ? undefined : saved;
+  }
+
+  restore(state: unknown): void {
+    this.#graphs = new Map();
+    this.#restored = new Map(state as [string, unknown][]);
+  }
+
+  keep(): () => void {
+    const graphs = this.#graphs;
+    const restored = new Map(this.#restored);
+    return () => {
+      this.#graphs = graphs;
+      this.#restored = restored;
+    };
+  }
+}
+
+/** The graph always has a seed, so shared states draw no numbers here. */
+function contextOf(graph: DatasetNode, context: IteratorContext): IteratorContext {
+  return context.instead(graph, new RandomStream(0n), 0);
 }

@@ -198,12 +198,23 @@ export class OperatorMeter {
   #obstacle: string | undefined;
   #lastError: unknown;
   readonly #opener: OperatorMeter | undefined;
+  /** Whether a function of another operator made the dataset. */
+  readonly isNested: boolean;
 
-  /** @param opener The operator whose function made the dataset. Errors, time and bytes count there too. */
-  constructor(operator: string, number: number, opener?: OperatorMeter) {
+  /**
+   * @param opener The operator that opened the dataset. Errors, time and bytes count there too.
+   * @param isNested Default: whether there is an opener.
+   */
+  constructor(
+    operator: string,
+    number: number,
+    opener?: OperatorMeter,
+    isNested = opener !== undefined,
+  ) {
     this.operator = operator;
     this.number = number;
     this.#opener = opener;
+    this.isNested = isNested;
   }
 
   /** Counts an element that is given, and returns it. */
@@ -266,16 +277,13 @@ export class OperatorMeter {
     this.#threadCalls += calls;
     this.#threadMs += ms;
     this.#callMs += ms;
+    this.#opener?.calledOnThread(calls, ms);
   }
 
   /** Notes why another thread cannot call the function. */
   noteObstacle(reason: string): void {
     this.#obstacle = reason;
-  }
-
-  /** Whether a function of another operator made the dataset. */
-  get isNested(): boolean {
-    return this.#opener !== undefined;
+    this.#opener?.noteObstacle(reason);
   }
 
   /** The bytes given downstream, as estimated from samples. */
@@ -303,6 +311,11 @@ export class OperatorMeter {
   /** Sets the function that returns the service's figures. */
   serves(service: () => ServiceStats | undefined): void {
     this.#service = service;
+  }
+
+  /** Like `serves()`, for the operator that opened the dataset. */
+  openerServes(service: () => ServiceStats | undefined): void {
+    this.#opener?.serves(service);
   }
 
   /** Counts bytes from outside the pipeline. */

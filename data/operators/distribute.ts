@@ -26,6 +26,7 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
 import { drawsSplitOrder } from "../deterministic/chain.ts";
+import { SharedGraphs } from "../checkpoint/shared_state.ts";
 import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
 import { MODE_FACTS, type ShardingMode, ShardingPolicy } from "../sharding/sharding_policy.ts";
@@ -169,6 +170,7 @@ export class DistributeNode extends ElementsOfInputNode {
   );
   override readonly division = "served";
   readonly options: DistributeOptions;
+  readonly #readerGraphs = new SharedGraphs();
 
   constructor(input: DatasetNode, options: DistributeOptions) {
     super("distribute", input);
@@ -208,6 +210,11 @@ export class DistributeNode extends ElementsOfInputNode {
     const { keepsEndless, keepsEmpty } = MODE_FACTS[mode];
     const isKept = once === Infinity && keepsEndless || once === 0 && keepsEmpty;
     return isKept ? once : UNKNOWN_CARDINALITY;
+  }
+
+  /** Used under DETERMINISTIC: the graphs that run at the reader. */
+  override get shared(): SharedGraphs {
+    return this.#readerGraphs;
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {

@@ -10,7 +10,7 @@ import { Dataset } from "../../data/dataset.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import type { Host } from "../../data/host.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
-import { type Attributes, UNKNOWN_CARDINALITY } from "../../data/node.ts";
+import { type Attributes, type DatasetNode, UNKNOWN_CARDINALITY } from "../../data/node.ts";
 import { UnaryNode } from "../../data/operators/unary.ts";
 import { distributeChains } from "../../data/deterministic/chain.ts";
 import type { ElementSpec } from "../../data/elements/spec.ts";
@@ -81,6 +81,8 @@ class ReferenceNode extends UnaryNode {
   override readonly division = "whole";
   override readonly attributes: Attributes = {};
   readonly #host: Host;
+  /** What the reader runs: all epochs share its caches. */
+  #root: DatasetNode | undefined;
 
   constructor(dataset: Dataset<unknown>, host: Host) {
     super("distribute", dataset.node);
@@ -96,17 +98,19 @@ class ReferenceNode extends UnaryNode {
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
-    const root = distributeChains(
+    const root = this.#root ??= distributeChains(
       this.input,
       (chain) => new CanonicalNode(new Dataset(chain), this.#host),
     );
     if (root instanceof CanonicalNode) return root.makeIterator(context);
-    return context.instead(root, new RandomStream(0n)).makeIterator();
+    const number = context.stats.number + 1;
+    return context.instead(root, new RandomStream(0n), number).makeIterator();
   }
 }
 
 /** Replaces a chain: reads its canonical stream for the current epoch. */
 class CanonicalNode extends ReferenceNode {
+  override readonly isNumbered = false;
   readonly #open: (epoch: number) => Promise<Given[]>;
 
   constructor(chain: Dataset<unknown>, host: Host) {

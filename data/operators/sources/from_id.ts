@@ -9,6 +9,7 @@ import {
   servedIterator,
   UNKNOWN_CARDINALITY,
 } from "../../node.ts";
+import { SharedGraphs } from "../../checkpoint/shared_state.ts";
 import { ShardingPolicy } from "../../sharding/sharding_policy.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
@@ -40,6 +41,7 @@ export class FromIdNode extends DatasetNode {
   override readonly division = "served";
   readonly options: DistributeOptions & FromIdOptions;
   readonly datasetId: string;
+  readonly #readerGraphs = new SharedGraphs();
   /** Not an attribute: the sender of a pipeline cannot declare it trusted. */
   readonly trustsPipeline: boolean;
 
@@ -80,6 +82,11 @@ export class FromIdNode extends DatasetNode {
     const isInRounds = numConsumers !== undefined &&
       processingMode !== ShardingPolicy.DETERMINISTIC;
     return isInRounds ? Infinity : UNKNOWN_CARDINALITY;
+  }
+
+  /** Used under DETERMINISTIC: the graphs that run at the reader. */
+  override get shared(): SharedGraphs {
+    return this.#readerGraphs;
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {

@@ -8,7 +8,6 @@ import type { Dataset } from "../../../data/dataset.ts";
 import { withHost } from "../../../data/host.ts";
 import type { DatasetIterator } from "../../../data/dataset_iterator.ts";
 import { registerServed } from "../../../data/node.ts";
-import type { DistributeNode } from "../../../data/operators/distribute.ts";
 import { OffloadNode } from "../../../data/operators/offload.ts";
 import { offloadedIterator } from "../../../offload/offloaded_iterator.ts";
 import { openHome, registerHome } from "../../../platform/nodes/client_homes.ts";
@@ -22,8 +21,7 @@ import { DISPATCHER_NODE } from "../../engine/service.ts";
 // `mod.ts` does this for programs. A simulation needs nothing else of it.
 registerServed((node, context) => {
   if (node instanceof OffloadNode) return offloadedIterator(node, context, accessFrom(openHome));
-  const { inputs: [input], options } = node as DistributeNode;
-  return distributedIterator(input!, options, context, accessFrom(openHome));
+  return distributedIterator(node, context, accessFrom(openHome));
 });
 
 let services = 0;

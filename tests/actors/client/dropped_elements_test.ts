@@ -4,7 +4,6 @@ import { distributedIterator } from "../../../actors/client/distributed_iterator
 import type { Feed } from "../../../actors/client/feed.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
 import { registerServed } from "../../../data/node.ts";
-import type { DistributeNode } from "../../../data/operators/distribute.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
@@ -19,10 +18,7 @@ async function opened(processingMode: "DYNAMIC" | "DETERMINISTIC") {
     },
     dataset: () => Promise.reject(new LeatError("not_found", "No dataset is registered")),
   };
-  registerServed((node, context) => {
-    const { inputs: [input], options } = node as DistributeNode;
-    return distributedIterator(input!, options, context, access);
-  });
+  registerServed((node, context) => distributedIterator(node, context, access));
   const dataset: Dataset<unknown> = Dataset.range(8).batch(4)
     .distribute({ service: "fake", processingMode });
   const iterator = dataset.iterator();

@@ -4,7 +4,6 @@ import { distributedIterator } from "../../../actors/client/distributed_iterator
 import type { Feed } from "../../../actors/client/feed.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
 import { registerServed } from "../../../data/node.ts";
-import type { DistributeNode } from "../../../data/operators/distribute.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
@@ -45,10 +44,7 @@ function endSplit(feed: Feed, sequence: number, index: number): void {
 
 Deno.test("a consumer restored in a repetition whose elements others were given continues with the next", async () => {
   const service = new Service();
-  registerServed((node, context) => {
-    const { inputs: [input], options } = node as DistributeNode;
-    return distributedIterator(input!, options, context, service);
-  });
+  registerServed((node, context) => distributedIterator(node, context, service));
   // Numbers are added at the reader, so it reads the whole stream.
   const open = () =>
     Dataset.range(8).enumerate().distribute({

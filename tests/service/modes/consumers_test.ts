@@ -8,6 +8,7 @@ import {
   type LocalCluster,
   registerDataset,
 } from "../../../mod.ts";
+import { decodeIteration, encodeIteration, identityOf } from "../../../data/checkpoint/saving.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { orderedReference, withMisfits } from "../../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
@@ -86,6 +87,88 @@ testInline("consumers share out also what is done at the reader", async (start) 
   const parts = await Promise.all(consumersOf(dataset, cluster, 2).map((one) => outcomesOf(one)));
   assertEquals(parts, partsOf(stream, 2));
 });
+
+testInline(
+  "consumers draw at the reader the numbers that one reader draws, and share out its errors",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const dataset = Dataset.range(24).scan(0, (sum, x) => [sum + x, sum]).shuffle(8)
+      .map((x, { random }) => {
+        if (x % 5 === 1) throw new Error(`no ${x}`);
+        return x + random.next();
+      }).withOptions({ seed: 3 });
+    const alone = dataset.distribute({ service: cluster, processingMode: "DETERMINISTIC" });
+    const stream = await outcomesOf(alone.iterator());
+    assert(stream.some((outcome) => "error" in outcome));
+    const wanted = partsOf(stream, 2);
+    const begun = consumersOf(dataset, cluster, 2);
+    const before = await Promise.all(begun.map((one) => readOutcomes(one, 5)));
+    const states = await Promise.all(begun.map((one) => one.save()));
+    const after = await Promise.all(begun.map((one) => outcomesOf(one)));
+    assertEquals(before.map((part, i) => [...part, ...after[i]!]), wanted);
+    await using other = await start({ workers: 1 });
+    const restored = consumersOf(dataset, other, 2);
+    await Promise.all(restored.map((one, i) => one.restore(states[i]!)));
+    assertEquals(await Promise.all(restored.map((one) => outcomesOf(one))), after);
+  },
+);
+
+testInline("consumers are restored while they read a full cache", async (start) => {
+  const dataset = Dataset.range(13).shuffle(13).skip(3).cache().repeat(2).withOptions({ seed: 1 });
+  await using cluster = await start({ workers: 2 });
+  const begun = consumersOf(dataset, cluster, 2);
+  await Promise.all(begun.map((one) => readOutcomes(one, 7)));
+  const states = await Promise.all(begun.map((one) => one.save()));
+  const after = await Promise.all(begun.map((one) => outcomesOf(one)));
+  assertEquals(after.map(({ length }) => length), [3, 3]);
+  await using other = await start({ workers: 1 });
+  const restored = consumersOf(dataset, other, 2);
+  await Promise.all(restored.map((one, i) => one.restore(states[i]!)));
+  assertEquals(await Promise.all(restored.map((one) => outcomesOf(one))), after);
+});
+
+testInline(
+  "consumers read the same epoch, whichever of them filled a cache before",
+  async (start) => {
+    const dataset = Dataset.range(13).shuffle(13).skip(3).cache().withOptions({ seed: 1 });
+    await using cluster = await start({ workers: 2 });
+    const datasets = [0, 1].map((i) => consumer(dataset, cluster, i, 2));
+    const [fills, leaves] = datasets.map((one) => one.iterator());
+    await Promise.all([outcomesOf(fills!), readOutcomes(leaves!, 2)]);
+    await leaves!.return();
+    const parts = await Promise.all(datasets.map((one) => outcomesOf(one.iterator())));
+    const given = parts.flat().map((outcome) => "element" in outcome && outcome.element);
+    assertEquals(new Set(given).size, 10);
+  },
+);
+
+testInline(
+  "a consumer's state that an earlier version saved is refused if its operators draw numbers",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const dataset = Dataset.range(20).skip(1);
+    for (const drawing of [dataset, dataset.shuffle(4)]) {
+      const whole = consumer(drawing, cluster, 0, 1);
+      await using iterator = whole.iterator();
+      await readOutcomes(iterator, 4);
+      const bytes = await iterator.save();
+      const rest = await outcomesOf(iterator);
+      const identity = identityOf(whole.node);
+      const saved = decodeIteration(identity, bytes);
+      const { input } = saved.state as { readonly input: unknown };
+      const earlier = encodeIteration(identity, { ...saved, state: { until: 0, input } });
+      await using restored = consumer(drawing, cluster, 0, 1).iterator();
+      if (drawing === dataset) {
+        await restored.restore(earlier);
+        assertEquals(await outcomesOf(restored), rest);
+        continue;
+      }
+      const error = await assertRejects(() => restored.restore(earlier), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      assertMatch(error.message, /state of consumer 0 of 1 was saved by an earlier version/);
+    }
+  },
+);
 
 testInline(
   "consumers number the batches that remainders join over the ends of splits",

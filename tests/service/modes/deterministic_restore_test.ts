@@ -1,6 +1,13 @@
 /** DETERMINISTIC readers that are restored, or replaced by a restored one. */
-import { Dataset, type DatasetIterator, LeatError, type LocalCluster } from "../../../mod.ts";
-import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import {
+  Dataset,
+  type DatasetIterator,
+  LeatError,
+  type LocalCluster,
+  registerDataset,
+} from "../../../mod.ts";
+import { decodeIteration, encodeIteration, identityOf } from "../../../data/checkpoint/saving.ts";
+import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { rounds } from "../../data/lib/collect.ts";
 import { orderedReference, withMisfits } from "../../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
@@ -52,6 +59,56 @@ testInline(
       const wanted = stream.slice(position, position + 9);
       assertEquals(await readOutcomes(restored, 9), wanted, `from ${position}`);
     }
+  },
+);
+
+testInline(
+  "a DETERMINISTIC iterator is restored at every element of a cache that the reader fills or reads",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const cached = Dataset.range(9).shuffle(9).skip(4).cache();
+    const id = await registerDataset(cluster, cached.repeat(2));
+    for (
+      const open of [
+        () => distributed(cached.repeat(2), cluster),
+        () => distributed(cached, cluster).repeat(2),
+        () => distributed(Dataset.range(2).concatenate(cached).cache().repeat(2), cluster),
+        () => distributed(Dataset.range(7).batch(2).unbatch().cache().repeat(2), cluster),
+        () => Dataset.fromId(cluster, id, { processingMode: "DETERMINISTIC" }),
+        () => Dataset.fromId(cluster, id, { processingMode: "DETERMINISTIC" }).repeat(2),
+      ]
+    ) {
+      const stream = await outcomesOf(open().iterator());
+      const [first, second] = [stream.slice(0, stream.length / 2), stream.slice(stream.length / 2)];
+      assertEquals(first, second);
+      await using iterator = open().iterator();
+      for (let position = 0; position <= stream.length; position++) {
+        await using restored = open().iterator();
+        await restored.restore(await iterator.save());
+        assertEquals(await outcomesOf(restored), stream.slice(position), `from ${position}`);
+        await readOutcomes(iterator, 1);
+      }
+    }
+  },
+);
+
+testInline(
+  "a state of an earlier version, which lacks the elements of a cache at the reader, is refused",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const open = () => distributed(Dataset.range(9).skip(4).cache().repeat(2), cluster);
+    const dataset = open();
+    await using iterator = dataset.iterator();
+    await readOutcomes(iterator, 7);
+    const identity = identityOf(dataset.node);
+    const saved = decodeIteration(identity, await iterator.save());
+    await using restored = open().iterator();
+    const error = await assertRejects(
+      () => restored.restore(encodeIteration(identity, { ...saved, shared: [] })),
+      LeatError,
+    );
+    assertEquals(error.code, "failed_precondition");
+    assertMatch(error.message, /saved after 2 elements of a full cache, by an earlier version/);
   },
 );
 

@@ -1,7 +1,13 @@
 /** DETERMINISTIC: one stream, the same for any cluster, with every element once, whatever dies. */
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
-import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertNotEquals,
+  assertRejects,
+  assertStringIncludes,
+} from "../../assert.ts";
 import { orderedReference } from "../../data/lib/ordered_reference.ts";
 import { hurried } from "../../data/lib/hurried.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
@@ -184,3 +190,51 @@ testOnEach("errors of elements keep their places in a DETERMINISTIC stream", asy
   assertEquals(wanted.filter((at) => "error" in at).length, 4);
   assertEquals(await outcomesOf(distributed(dataset, cluster).iterator()), wanted);
 });
+
+testInline(
+  "iterators of a DETERMINISTIC dataset share a cache at the reader, for each seed one",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const cached = Dataset.range(40).shuffle(40).take(6).cache();
+    const dataset = distributed(cached, cluster);
+    const [one, two] = [1, 2].map((seed) => dataset.withOptions({ seed }));
+    const first = await outcomesOf(one!.iterator());
+    const other = await outcomesOf(two!.iterator());
+    assertNotEquals(other, first);
+    // The local stream is another one.
+    assertNotEquals(await outcomesOf(cached.withOptions({ seed: 1 }).iterator()), first);
+    assertEquals(await outcomesOf(one!.iterator()), first);
+    assertEquals(await outcomesOf(two!.repeat(2).iterator()), [...other, ...other]);
+  },
+);
+
+testInline(
+  "an element that fails at the reader of a DETERMINISTIC dataset names its operator as in the pipeline",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const fails = (dataset: Dataset<number>) =>
+      dataset.skip(1).map((x) => {
+        throw new Error(`no ${x}`);
+      });
+    const range = Dataset.range(2);
+    for (
+      const [dataset, operator] of [
+        [distributed(fails(range), cluster), "map (operator 1)"],
+        [
+          distributed(fails(range.shuffle(2)), cluster).withOptions({ seed: 1 }),
+          "map (operator 2)",
+        ],
+        [distributed(range.map((x) => x).concatenate(fails(range)), cluster), "map (operator 4)"],
+      ] as const
+    ) {
+      await using iterator = dataset.iterator();
+      const errors = (await outcomesOf(iterator)).filter((outcome) => "error" in outcome);
+      assertEquals(errors.length, 1);
+      assertStringIncludes(errors[0]!.error, `${operator}: the function failed at element 0: no `);
+      const { elements, errors: failed } = iterator.stats().find((at) =>
+        at.operator === "distribute"
+      )!;
+      assertEquals([elements, failed], [operator.endsWith("4)") ? 2 : 0, 1]);
+    }
+  },
+);
