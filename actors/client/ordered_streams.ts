@@ -15,7 +15,7 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../../data/node.ts";
 import { attributesOf, type DistributeOptions } from "../../data/operators/distribute.ts";
-import { mayDrawItself, seedOf } from "../../data/operators/options.ts";
+import { seedOf } from "../../data/operators/options.ts";
 import { UnaryNode } from "../../data/operators/unary.ts";
 import { chainOf, distributeChains } from "../../data/deterministic/chain.ts";
 import type { SharedGraphs } from "../../data/checkpoint/shared_state.ts";
@@ -52,13 +52,10 @@ export function orderedIterator(
   const graph = count === undefined
     ? graphs.of(key, context, () => readerGraph(input, options))
     : readerGraph(input, options);
-  const here = partsAtReader(graph);
-  refuseForeignFunctions(here, context.host);
+  refuseForeignFunctions(partsAtReader(graph), context.host);
   if (graph instanceof StreamNode) return graph.iterator(context, access, { ownOnly: true });
   const within = context.instead(graph, new RandomStream(seedOf(input) ?? 0n), number);
-  const consumer = count === undefined
-    ? undefined
-    : { index: index!, count, graph, mayDraw: here.some(mayDrawItself) };
+  const consumer = count === undefined ? undefined : { index: index!, count, graph };
   return new ReaderIterator(context, within, consumer);
 }
 

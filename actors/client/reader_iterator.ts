@@ -1,5 +1,4 @@
 /** Elements that operators in the reader's process make of the streams of a DETERMINISTIC dataset. */
-import { LeatError } from "../../core/error.ts";
 import { restoreShared, saveShared } from "../../data/checkpoint/shared_state.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled, type Token } from "../../data/iterator.ts";
@@ -12,21 +11,12 @@ export interface Consumer {
   readonly index: number;
   readonly count: number;
   readonly graph: DatasetNode;
-  /** Whether operators of the graph may draw random numbers. */
-  readonly mayDraw: boolean;
 }
 
 interface ConsumerState {
   /** The number of the next element or error, counting those of all consumers. */
   readonly number: number;
   readonly shared: unknown;
-  readonly input: unknown;
-}
-
-/** What earlier versions saved of a consumer. */
-interface EarlierState {
-  /** How many elements come before its next one. */
-  readonly until: number;
   readonly input: unknown;
 }
 
@@ -115,10 +105,7 @@ export class ReaderIterator extends ElementIterator implements Stepping {
 
   protected override async restoreState(state: unknown): Promise<void> {
     if (this.#consumer === undefined) return await this.#input.restore(state);
-    const { number, shared, input } = presentState(
-      state as ConsumerState | EarlierState,
-      this.#consumer,
-    );
+    const { number, shared, input } = state as ConsumerState;
     restoreShared(this.#consumer.graph, shared, this.#graphContext);
     await this.#input.restore(input);
     this.#number = number;
@@ -127,19 +114,4 @@ export class ReaderIterator extends ElementIterator implements Stepping {
   protected override release(): void {
     this.#input.dispose();
   }
-}
-
-/** Earlier versions numbered a consumer's operators in another way. So they drew other numbers. */
-function presentState(
-  state: ConsumerState | EarlierState,
-  { index, count, mayDraw }: Consumer,
-): ConsumerState {
-  if (!("until" in state)) return state;
-  const { until, input } = state;
-  if (!mayDraw) return { number: index + count - until, shared: [], input };
-  throw new LeatError(
-    "failed_precondition",
-    `distribute: this state of consumer ${index} of ${count} was saved by an earlier version of ` +
-      "Leat, whose consumers drew other random numbers. Restart the epoch at all consumers",
-  );
 }

@@ -112,12 +112,8 @@ export function withDrawnSeed(node: DatasetNode, seed: bigint | undefined): Data
 
 /** Whether the elements of a graph may depend on the seed of its pipeline. */
 export function mayDraw(node: DatasetNode): boolean {
-  return mayDrawItself(node) || node.inputs.some(mayDraw);
-}
-
-/** {@linkcode mayDraw}, of one operator without its inputs. */
-export function mayDrawItself(node: DatasetNode): boolean {
-  return node.drawsNumbers || functionsOf(node).some((fn) => fn.mayDraw);
+  return node.drawsNumbers || node.inputs.some(mayDraw) ||
+    functionsOf(node).some((fn) => fn.mayDraw);
 }
 
 /** Whether an operator may give other elements, or another order, when it gets the same ones again. */

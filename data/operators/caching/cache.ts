@@ -1,5 +1,4 @@
 /** `cache`: elements kept in memory, or in files, after the first complete pass. */
-import { LeatError } from "../../../core/error.ts";
 import { checkPath } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled } from "../../iterator.ts";
@@ -292,11 +291,9 @@ class CacheIterator extends ElementIterator {
   protected override async restoreState(state: unknown): Promise<void> {
     const saved = state as CacheState;
     if ("position" in saved) {
-      const elements = saved.elements ?? this.#store.elements;
-      if (elements === undefined) throw withoutElements(saved.position);
       this.#input?.dispose();
       this.#input = undefined;
-      this.#read(elements);
+      this.#read(saved.elements ?? this.#store.elements!);
       this.#position = saved.position;
       return;
     }
@@ -324,15 +321,6 @@ class CacheIterator extends ElementIterator {
     if (this.#held === undefined) stats.holdsOnly([]);
     else if (!isHeld || stats.isNested || !this.#held.isCountedBy(this)) this.#held.leaves(this);
   }
-}
-
-/** Earlier versions did not save the caches that the reader of a DETERMINISTIC dataset holds. */
-function withoutElements(position: number): LeatError {
-  return new LeatError(
-    "failed_precondition",
-    `cache: this state was saved after ${position} elements of a full cache, by an earlier version ` +
-      "of Leat that did not save the cache's elements. Restart the epoch",
-  );
 }
 
 function fileCacheIterator(

@@ -8,7 +8,6 @@ import {
   type LocalCluster,
   registerDataset,
 } from "../../../mod.ts";
-import { decodeIteration, encodeIteration, identityOf } from "../../../data/checkpoint/saving.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { orderedReference, withMisfits } from "../../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
@@ -139,34 +138,6 @@ testInline(
     const parts = await Promise.all(datasets.map((one) => outcomesOf(one.iterator())));
     const given = parts.flat().map((outcome) => "element" in outcome && outcome.element);
     assertEquals(new Set(given).size, 10);
-  },
-);
-
-testInline(
-  "a consumer's state that an earlier version saved is refused if its operators draw numbers",
-  async (start) => {
-    await using cluster = await start({ workers: 1 });
-    const dataset = Dataset.range(20).skip(1);
-    for (const drawing of [dataset, dataset.shuffle(4)]) {
-      const whole = consumer(drawing, cluster, 0, 1);
-      await using iterator = whole.iterator();
-      await readOutcomes(iterator, 4);
-      const bytes = await iterator.save();
-      const rest = await outcomesOf(iterator);
-      const identity = identityOf(whole.node);
-      const saved = decodeIteration(identity, bytes);
-      const { input } = saved.state as { readonly input: unknown };
-      const earlier = encodeIteration(identity, { ...saved, state: { until: 0, input } });
-      await using restored = consumer(drawing, cluster, 0, 1).iterator();
-      if (drawing === dataset) {
-        await restored.restore(earlier);
-        assertEquals(await outcomesOf(restored), rest);
-        continue;
-      }
-      const error = await assertRejects(() => restored.restore(earlier), LeatError);
-      assertEquals(error.code, "failed_precondition");
-      assertMatch(error.message, /state of consumer 0 of 1 was saved by an earlier version/);
-    }
   },
 );
 

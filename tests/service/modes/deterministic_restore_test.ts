@@ -6,8 +6,7 @@ import {
   type LocalCluster,
   registerDataset,
 } from "../../../mod.ts";
-import { decodeIteration, encodeIteration, identityOf } from "../../../data/checkpoint/saving.ts";
-import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { rounds } from "../../data/lib/collect.ts";
 import { orderedReference, withMisfits } from "../../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
@@ -89,26 +88,6 @@ testInline(
         await readOutcomes(iterator, 1);
       }
     }
-  },
-);
-
-testInline(
-  "a state of an earlier version, which lacks the elements of a cache at the reader, is refused",
-  async (start) => {
-    await using cluster = await start({ workers: 1 });
-    const open = () => distributed(Dataset.range(9).skip(4).cache().repeat(2), cluster);
-    const dataset = open();
-    await using iterator = dataset.iterator();
-    await readOutcomes(iterator, 7);
-    const identity = identityOf(dataset.node);
-    const saved = decodeIteration(identity, await iterator.save());
-    await using restored = open().iterator();
-    const error = await assertRejects(
-      () => restored.restore(encodeIteration(identity, { ...saved, shared: [] })),
-      LeatError,
-    );
-    assertEquals(error.code, "failed_precondition");
-    assertMatch(error.message, /saved after 2 elements of a full cache, by an earlier version/);
   },
 );
 
