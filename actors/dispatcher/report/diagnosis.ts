@@ -160,7 +160,11 @@ function trainersWait(
   const busy = measured.filter(({ figures }) => figures!.busyShare > BUSY_SHARE).length;
   const waited = `${percentText(waitingShare)} of their time`;
   const workers = countText(measured.length, "worker");
-  const { readers, rounds } = iteration;
+  const { readers, rounds, journalWaits } = iteration;
+  if (journalWaits) {
+    const text = `Trainers wait ${waited}: the dispatcher waits for disk space.`;
+    return { kind: "trainers_wait", text };
+  }
   const waitsForOthers = readers.some(({ position }) =>
     position?.waitsFor === "consumers" || position?.waitsFor === "schedule"
   );
@@ -186,7 +190,6 @@ function trainersWait(
 
 /** Why trainers wait although workers are not busy. */
 function whyInVain(iteration: IterationFigures, idle: string): string {
-  if (iteration.journalWaits) return ": the dispatcher waits for disk space.";
   // A sentence about them follows.
   if (iteration.silentMs.size > 0 || unreadOf(iteration) !== "") return ".";
   return ` although ${idle}: the path between them is slow (network, or the trainers' own ` +

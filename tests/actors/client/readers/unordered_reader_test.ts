@@ -167,7 +167,7 @@ testInVirtualTime(
 );
 
 testInVirtualTime(
-  "a client whom all workers refuse says so each minute and in heartbeats, until one answers",
+  "a client whom all workers refuse says so each minute, and why, until one answers",
   async (time) => {
     let isFull = true;
     const answer: Answer = (request) => {

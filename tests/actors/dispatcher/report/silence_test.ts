@@ -116,10 +116,12 @@ Deno.test("bottleneckOf names no slow path while a worker is silent or the journ
     }),
     /1 of 2 workers busy\. .* Client 1: It cannot read from one\.$/,
   );
-  assertEquals(
-    textOf({ journalWaits: true }),
-    "Trainers wait 100 % of their time: the dispatcher waits for disk space.",
-  );
+  for (const tasks of [WAITING.tasks, [busy]]) {
+    assertEquals(
+      textOf({ tasks, journalWaits: true }),
+      "Trainers wait 100 % of their time: the dispatcher waits for disk space.",
+    );
+  }
 });
 
 Deno.test("activityOf calls a worker gone, not silent, once it is lost", () => {
