@@ -2,6 +2,7 @@
 import type { Credentials } from "../actors/client/starting.ts";
 import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
 import { isWorkerName, WORKER_NAME_FORM } from "../actors/runtime/checks.ts";
+import { CERTIFICATE_BEGINNING, hasCertificate } from "../core/certificates.ts";
 import { LeatError } from "../core/error.ts";
 import { invalidArgument, show, TIMER_MS_MAX } from "../data/check.ts";
 import type { DispatcherServerConfig } from "./dispatcher_server.ts";
@@ -44,6 +45,12 @@ const OBJECT: Check = ["an object", isObject];
 const BOOLEAN: Check = ["a boolean", (value) => typeof value === "boolean"];
 const TEXT: Check = ["a non-empty string", (value) => typeof value === "string" && value !== ""];
 const SECRET: Check = [TEXT[0], TEXT[1], true];
+/** Not shown: it may be a key. */
+const CERTIFICATES: Check = [
+  `certificates in PEM (${CERTIFICATE_BEGINNING}…)`,
+  hasCertificate,
+  true,
+];
 const TAGS: Check = [
   "an array of non-empty strings",
   (value) => Array.isArray(value) && value.every(TEXT[1]),
@@ -129,7 +136,7 @@ const placement: Checks<NonNullable<LocalClusterOptions["placement"]>> = {
   reads: CARRIER,
 };
 
-const credentials: Checks<Credentials> = { token: SECRET, ca: TEXT };
+const credentials: Checks<Credentials> = { token: SECRET, ca: CERTIFICATES };
 
 const scaling: Checks<ScalingOptions> = {
   minWorkers: ANYTHING,
@@ -155,7 +162,7 @@ const node: Checks<ServiceNodeConfig> = {
   ],
   cert: TEXT,
   key: SECRET,
-  ca: TEXT,
+  ca: CERTIFICATES,
   insecure: BOOLEAN,
   logLevel: cluster.logLevel,
 };

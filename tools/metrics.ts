@@ -26,7 +26,7 @@ number of a source in the pipeline.
 
 /** The title of each group, and where its fields are in \`/state\`. */
 const GROUPS: { readonly [G in MetricGroup]: string } = {
-  states: "Workers, by state: `working`, `idle`, `starting` or `gone`",
+  states: "Workers, by state: `working`, `idle`, `starting`, `silent` or `gone`",
   cluster: "The cluster",
   scaling: "Scaling: `scaling.jobs[]`",
   worker: "A worker",

@@ -320,7 +320,7 @@ class Client {
       clientId,
       secret: this.#secret,
       ...definedFields({ report, taskList }),
-      figures: this.#figures(),
+      figures: { ...this.#figures(), ...definedFields({ unread: this.#unreadNow() }) },
     };
     const arrived = await answerIfArrived(
       this.#context.ask(dispatcher, "clientHeartbeat", request, {
@@ -368,7 +368,11 @@ class Client {
     const { elements } = this.#meter;
     const hasProgress = elements > this.#elementsBefore || !this.#feed.isWaitedFor;
     this.#elementsBefore = elements;
-    return hasProgress ? undefined : this.#unread.why(this.#tasks, this.#context.world.nowMs());
+    return hasProgress ? undefined : this.#unreadNow();
+  }
+
+  #unreadNow(): string | undefined {
+    return this.#unread.why(this.#tasks, this.#context.world.nowMs());
   }
 
   #noteStarvation(starvation: string | undefined): void {

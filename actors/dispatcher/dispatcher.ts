@@ -398,7 +398,7 @@ class Dispatcher {
   describe(refresh: boolean, by: Delivery): Answer<"describe"> {
     const { stall } = this.#transactions;
     const describe = (tx: Transaction) => {
-      if (refresh && stall === undefined) this.#refreshFigures(tx.nowMs);
+      if (refresh) this.#refreshFigures(tx.nowMs);
       const { jobs, clients, workers } = tx.state;
       const entries = jobs.size + clients.size + workers.size;
       if (by.sender.role !== "admin") this.#rates.addAnswer(by, entries * DESCRIBED_BYTES);
@@ -425,7 +425,14 @@ class Dispatcher {
 
   #softState({ nowMs, wallMs }: Transaction): SoftState {
     const { consumers, figures, reachability, liveness } = this.#parts;
+    const { staleMs } = this.#scaling;
+    const journalWaits = this.#transactions.stall !== undefined;
     return {
+      // While the journal waits, heartbeats have no answer, and new ones may not come.
+      silentMs: (worker) => journalWaits ? undefined : figures.silentMs(worker, nowMs, staleMs),
+      clientSilentMs: (clientId) =>
+        journalWaits ? undefined : figures.clientSilentMs(clientId, nowMs, staleMs),
+      journalWaits,
       figures,
       nowMs,
       wallOffsetMs: wallMs - nowMs,
@@ -436,14 +443,21 @@ class Dispatcher {
     };
   }
 
-  /** Wakes workers with old figures, so that they send a heartbeat. */
+  /**
+   * Wakes workers with old figures, so that they send a heartbeat. While the journal waits for disk
+   * space, that would only wait, too.
+   */
   #refreshFigures(nowMs: number): void {
+    if (this.#transactions.stall !== undefined) return;
     const { figures, liveness } = this.#parts;
     const age = (name: string) => figures.ageMs(name, nowMs);
     const freshMs = Math.min(FIGURES_FRESH_MS, this.#scaling.intervalMs / 2);
     const stale = [...liveness.workersHeardMs.keys()].filter((name) => age(name) > freshMs);
     stale.sort((a, b) => age(b) - age(a));
-    for (const name of stale.slice(0, FIGURES_ASKED_MAX)) this.#effects.wake(name);
+    for (const name of stale.slice(0, FIGURES_ASKED_MAX)) {
+      figures.workerAsked(name, nowMs);
+      this.#effects.wake(name);
+    }
   }
 
   /**

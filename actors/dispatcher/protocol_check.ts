@@ -86,6 +86,7 @@ const clientFigures = object({
   ...figuresOf("order"),
   atMs: figure,
   reads: optional(list(object({ ...figuresOf("read"), taskId: count, worker: name }))),
+  unread: optional(reason),
 });
 
 const workerFigures = object({

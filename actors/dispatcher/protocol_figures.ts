@@ -40,6 +40,8 @@ export interface ClientFigures extends Reported<"client">, Reported<"order"> {
   readonly atMs: number;
   /** Figures per task, for the first few tasks. */
   readonly reads?: readonly ReadFigures[];
+  /** A sentence about the workers that it cannot read from now, if there are any. */
+  readonly unread?: string;
 }
 
 /**
@@ -96,7 +98,7 @@ export interface TaskDescription {
   readonly worker: string;
   /** `starting`, `running`, `completed`, or `failed` (it cannot continue, or its runners died). */
   readonly state: string;
-  /** Null until the worker's first report about it. */
+  /** Null until the worker's first report about it, and while the worker does not report. */
   readonly figures: TaskRates | null;
   /** How its dead runners ended, oldest first. Default: none. */
   readonly runnerDeaths?: readonly string[];
@@ -120,7 +122,7 @@ export interface ClientDescription {
   readonly consumerIndex: number | null;
   /** Coordinated reads: its position; missing before its first report. */
   readonly position?: ConsumerPosition;
-  /** Null until its first report. */
+  /** Null until its first report, and while it does not report. */
   readonly figures: ClientRates | null;
 }
 
@@ -128,6 +130,8 @@ export interface ClientDescription {
 export interface ClientRates extends Described<"client">, Reported<"order"> {
   /** Figures per task, for the first few tasks. */
   readonly reads: readonly ReadDescription[];
+  /** A sentence about the workers that it cannot read from now, if there are any. */
+  readonly unread?: string;
 }
 
 /** The bottleneck of an iteration. */
@@ -143,8 +147,11 @@ export interface Bottleneck {
 
 /** A worker's activity, and why it is idle. */
 export interface WorkerActivity {
-  /** `idle`: it has no work; `gone`: its heartbeats have stopped. */
-  readonly state: "working" | "idle" | "starting" | "gone";
+  /**
+   * `idle`: it has no work; `silent`: it has not reported for seconds; `gone`: it has left, or
+   * counts as lost.
+   */
+  readonly state: "working" | "idle" | "starting" | "silent" | "gone";
   /** Why it does not work, and the remedy; null while it works. */
   readonly reason: string | null;
 }
@@ -195,7 +202,7 @@ export interface DispatcherDescription {
     /** Why a job with a static policy gives it no shard. */
     readonly noShard?: string;
     readonly activity: WorkerActivity;
-    /** Null until its first report. */
+    /** Null until its first report, and while it does not report. */
     readonly figures: WorkerRates | null;
   }[];
   /** The jobs, with their iterations, tasks and clients. */

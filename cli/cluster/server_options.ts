@@ -1,5 +1,6 @@
 /** Options that the programs of a cluster share: how they listen, and their credentials. */
 import { isWorkerName, WORKER_NAME_FORM } from "../../actors/runtime/checks.ts";
+import { CERTIFICATE_BEGINNING, hasCertificate } from "../../core/certificates.ts";
 import { LeatError } from "../../core/error.ts";
 import { shownJson } from "../../core/shown_text.ts";
 import { secretiveServices, serviceAddress } from "../../platform/nodes/service_address.ts";
@@ -93,8 +94,17 @@ export async function readCredentials(
     : (await readOptionFile("--token-file", tokenFile)).trim();
   return {
     ...(secret === undefined ? {} : { token: secret }),
-    ...(values.ca === undefined ? {} : { ca: await readOptionFile("--ca", values.ca) }),
+    ...(values.ca === undefined ? {} : { ca: await readAuthorities(values.ca) }),
   };
+}
+
+async function readAuthorities(path: string): Promise<string> {
+  const ca = await readOptionFile("--ca", path);
+  if (hasCertificate(ca)) return ca;
+  throw new UsageError(
+    `--ca ${path} has no certificate in PEM (${CERTIFICATE_BEGINNING}…): name the file with the ` +
+      "certificate of the authority",
+  );
 }
 
 /** Reads the credentials of other services from `ADDRESS=FILE`s. */

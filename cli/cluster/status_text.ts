@@ -49,11 +49,14 @@ export function statusText(description: DispatcherDescription): string {
 
 /** Explains why fewer workers are wanted than a wait says would do: that is by the newest figures. */
 function stepsHint(
-  { scaling: { wanted, maxWorkers } }: DispatcherDescription,
+  { scaling: { wanted, maxWorkers, jobs } }: DispatcherDescription,
   active: readonly { readonly iteration: Iteration }[],
 ): string {
   const isMore = ({ iteration: { bottleneck, optimalWorkers } }: typeof active[number]) =>
     bottleneck.kind === "trainers_wait" && Math.ceil(optimalWorkers ?? 0) > wanted;
+  const [decisive] = jobs.toSorted((a, b) => b.wanted - a.wanted);
+  // Then its text has just said that more workers do not help.
+  if (decisive?.kind === "limited") return "";
   if (wanted >= maxWorkers || !active.some(isMore)) return "";
   return " More would do by the newest figures alone; the number follows in steps, each measured.";
 }

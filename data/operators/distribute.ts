@@ -2,6 +2,7 @@
  * `distribute`: the point where a pipeline leaves its process. Operators before it run in workers
  * of a service; its iterator is provided from outside the data engine.
  */
+import { CERTIFICATE_BEGINNING, hasCertificate } from "../../core/certificates.ts";
 import { LeatError } from "../../core/error.ts";
 import { shownAddress } from "../../core/shown_text.ts";
 import { isPlainObject } from "../../core/tree.ts";
@@ -128,8 +129,6 @@ export interface DistributeOptions {
   /** PEM certificates of authorities trusted in addition to the usual ones, for `wss://…`. */
   readonly ca?: string;
 }
-
-const PEM_BEGINNING = "-----BEGIN CERTIFICATE-----";
 
 /** The names of the options that `distribute` and `fromId` share. */
 export const DISTRIBUTION = {
@@ -327,9 +326,9 @@ function checkCredentials(
   if (token !== undefined && typeof token !== "string") {
     throw invalidArgument(operator, "token", "the service's secret, a string", typeof token);
   }
-  if (ca !== undefined && !(typeof ca === "string" && ca.includes(PEM_BEGINNING))) {
-    const given = typeof ca === "string" ? ca.slice(0, PEM_BEGINNING.length) : ca;
-    throw invalidArgument(operator, "ca", `certificates in PEM (${PEM_BEGINNING}…)`, given);
+  if (ca !== undefined && !hasCertificate(ca)) {
+    const given = typeof ca === "string" ? ca.slice(0, CERTIFICATE_BEGINNING.length) : ca;
+    throw invalidArgument(operator, "ca", `certificates in PEM (${CERTIFICATE_BEGINNING}…)`, given);
   }
 }
 

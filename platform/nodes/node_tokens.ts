@@ -34,12 +34,16 @@ export type DialTarget =
   /** A worker, which dials its dispatcher at this address. */
   | { readonly service: string };
 
+/** The identity that a node's name belongs to: see `WebSocketServerOptions`. */
+type OwnerOf = (node: string) => string | undefined;
+
 /** Chooses the token for each connection, incoming and outgoing. */
 export class NodeTokens {
   /** Undefined if no token is required. */
   readonly accepted: AcceptedTokens | undefined;
   readonly #own: string | undefined;
   readonly #dialling: DialTarget | undefined;
+  readonly #ownerOf: OwnerOf | undefined;
   readonly #file: TokensFile | undefined;
   /** The token that each node has proved, by the node's name. */
   readonly #proved = new Map<string, string>();
@@ -50,9 +54,15 @@ export class NodeTokens {
    * Without `dialling`, it proves no token.
    * @throws LeatError `invalid_argument` for malformed tokens, and errors of reading the file.
    */
-  constructor(world: World, { token, tokens }: TokenConfig, dialling: DialTarget | undefined) {
+  constructor(
+    world: World,
+    { token, tokens }: TokenConfig,
+    dialling: DialTarget | undefined,
+    ownerOf?: OwnerOf,
+  ) {
     this.#own = token;
     this.#dialling = dialling;
+    this.#ownerOf = ownerOf;
     const own = token === undefined ? [] : [{ token, identity: TOKEN_HOLDER }];
     const ownSet = new TokenSet(own);
     if (tokens === undefined) {
@@ -122,9 +132,17 @@ export class NodeTokens {
     if (tokenId === undefined) return this.#ownCredential(node);
     const named = this.accepted.find(tokenId);
     if (named === undefined) throw notDialled(node, "its token was withdrawn");
-    const { role } = named.identity;
+    const { name, role } = named.identity;
     if (role !== "worker" && role !== "admin") {
       throw notDialled(node, `its token has the role ${role} now`);
+    }
+    // As for its own connections: a link would end the grace time of a worker that cannot report.
+    const owner = role === "admin" ? undefined : this.#ownerOf?.(node);
+    if (owner !== undefined && owner !== name) {
+      throw notDialled(
+        node,
+        `the worker there is of "${owner}", and its token is of "${name}" now`,
+      );
     }
     return { ...named, tokenId, target: "node" };
   }

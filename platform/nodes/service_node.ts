@@ -90,7 +90,7 @@ export class ServiceNode {
       ...(logFolder === undefined ? { logsInMemory: true } : { logFolder }),
     };
     const world = new DenoWorld(worldOptions);
-    const tokens = new NodeTokens(world, config, dialling);
+    const tokens = new NodeTokens(world, config, dialling, ownerOf);
     this.#tokens = tokens;
     const socket = webSocketConnector({
       world,

@@ -18,6 +18,12 @@ const PACKAGE_SENTENCE = new RegExp(
   ].map(({ source }) => source).join("|"),
 );
 
+/**
+ * The message of a file that may not be written (`new_files.ts`). Its cause may name the reading of a
+ * lock, but a worker that lets a folder be written lets it be read, too.
+ */
+const UNWRITABLE = /\bCannot write (.+?): this program may not\. Run it with --allow-read .*$/;
+
 const SENTENCES = [DENO_SENTENCE, SYSTEM_SENTENCE, PACKAGE_SENTENCE];
 
 /** Whether an error is a denied permission, possibly wrapped in another error's message. */
@@ -64,6 +70,12 @@ function explained(error: WireError, denier: Denier): string {
   // Deno's message ends with the position of the import.
   const message = error.message.replaceAll("LeatError: ", "").replace(PACKAGE_SENTENCE, noPackage)
     .replace(/\n +at [^]*$/, "");
+  const unwritable = UNWRITABLE.exec(message);
+  if (unwritable !== null) {
+    const [sentence, path = ""] = unwritable;
+    const needs = denied(["", "write", path], denier, undefined);
+    return message.replace(sentence, () => `Cannot write ${path}: it needs ${needs}`);
+  }
   const listed = /\bCannot list (.+?): /.exec(message)?.[1];
   const own = DENO_SENTENCE.exec(message);
   if (own !== null) return message.replace(own[0], `it needs ${denied(own, denier, listed)}`);
@@ -85,7 +97,7 @@ function deniedBySystem([, path]: RegExpExecArray): string {
 
 /** `listed`: the pattern whose files could not be listed. Another path that was read for it is a folder. */
 function denied(
-  [, kind = "", what = ""]: RegExpExecArray,
+  [, kind = "", what = ""]: readonly string[],
   { program, remedy }: Denier,
   listed: string | undefined,
 ): string {

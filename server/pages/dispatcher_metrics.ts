@@ -34,7 +34,7 @@ export const METRIC_LABELS: { readonly [G in MetricGroup]: readonly string[] } =
   job: ["job"],
 };
 
-const STATES = ["working", "idle", "starting", "gone"] as const;
+const STATES = ["working", "idle", "starting", "silent", "gone"] as const;
 
 type Labels = Readonly<Record<string, string | number>>;
 /** The figures of one member of a group. Unknown or missing figures have no sample. */

@@ -94,7 +94,7 @@ const TONES = {
   stuck: "bad",
   unknown: "",
 };
-const STATE_TONES = { working: "good", idle: "", starting: "warn", gone: "bad" };
+const STATE_TONES = { working: "good", idle: "", starting: "warn", silent: "bad", gone: "bad" };
 
 const isActive = (iteration) =>
   iteration.clients > 0 && !iteration.finished && iteration.failure === undefined;

@@ -120,6 +120,11 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
   const iterations = [{ ...job!.iterations[0]!, bottleneck, optimalWorkers: 5.2 }];
   const waiting = statusText({ ...state, jobs: [{ ...job!, iterations }] });
   assertMatch(waiting, /3 workers wanted.*newest figures alone; the number follows in steps/);
+  const limited = { jobId: 2, name: "resnet", wanted: 3, kind: "limited" as const, text: "" };
+  const other = { ...limited, jobId: 3, wanted: 1, kind: "more" as const };
+  const scaling = { ...state.scaling, jobs: [other, limited] };
+  const inVain = statusText({ ...state, scaling, jobs: [{ ...job!, iterations }] });
+  assertEquals(inVain.includes("follows in steps"), false);
   assertStringIncludes(shown, "w1: 2 of its threads cannot be ended");
   assertStringIncludes(shown, "w1 compresses with zstd for resnet: 30 % of the bytes are left");
 });

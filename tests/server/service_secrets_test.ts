@@ -1,5 +1,6 @@
 /** Errors about addresses and credentials: misplaced secrets are not shown. */
-import { readServiceTokens } from "../../cli/cluster/server_options.ts";
+import { readCredentials, readServiceTokens } from "../../cli/cluster/server_options.ts";
+import { UsageError } from "../../cli/lib/args.ts";
 import { LeatError, LocalCluster, serveDispatcher, serveWorker } from "../../mod.ts";
 import { secretiveServices, serviceAddress } from "../../platform/nodes/service_address.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
@@ -50,6 +51,27 @@ Deno.test("servers do not show a token or key of the wrong type", async () => {
       ]
     ) assertSaysOnly(await assertRejects(serve, LeatError), name, "number");
   }
+});
+
+Deno.test("servers refuse a ca without a certificate, and do not show it", async () => {
+  const ca = SECRET;
+  for (
+    const serve of [
+      () => serveDispatcher({ ca }),
+      () => serveWorker({ dispatcher, ca }),
+      () => serveWorker({ dispatcher, services: { "ws://a:1": { ca } } }),
+    ]
+  ) assertSaysOnly(await assertRejects(serve, LeatError), "ca must be certificates in PEM");
+});
+
+Deno.test("readCredentials refuses a --ca file without a certificate, and names it", async () => {
+  const certificate = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n";
+  await using folder = await TempFolder.make({ key: SECRET, ca: certificate });
+  const read = (name: string) =>
+    readCredentials({ token: undefined, tokenFile: undefined, ca: `${folder.path}/${name}` });
+  const error = await assertRejects(() => read("key"), UsageError);
+  assertSaysOnly(error, `--ca ${folder.path}/key has no certificate in PEM`);
+  assertEquals(await read("ca"), { ca: certificate });
 });
 
 Deno.test("secretiveServices refuses two spellings of one service, and names both", () => {

@@ -10,6 +10,17 @@ export const SPEAKS_TLS = "the server there accepts only TLS";
 const PLAIN_AT_TLS = new RegExp(`${SPEAKS_TLS}|invalid HTTP version`, "i");
 const TLS_AT_PLAIN = /InvalidContentType/;
 
+/** Deno's messages about the certificate of another server, with remedies. */
+const PEER_REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [
+    /not valid for name|NotValidForName/,
+    "name this host in the server's certificate (subjectAltName), or let the server advertise a name " +
+    "that is in it (--advertise)",
+  ],
+  [/expired/i, "renew the server's certificate, and start the server again"],
+  [/UnknownIssuer|BadSignature/, "pass the authority that signed its certificate (--ca)"],
+];
+
 /**
  * The remedy for a TLS failure; undefined for any other.
  * @param address The dialled address: `ws://host:port` or `wss://host:port`.
@@ -18,7 +29,8 @@ const TLS_AT_PLAIN = /InvalidContentType/;
 export function tlsRemedy(address: string, why: string): string | undefined {
   const isEncrypted = /^(wss|https):/i.test(address);
   if (isEncrypted && /certificate/i.test(why)) {
-    return "pass the authority that signed its certificate (--ca)";
+    return PEER_REMEDIES.find(([pattern]) => pattern.test(why))?.[1] ??
+      "the server there needs another certificate (--cert)";
   }
   if (isEncrypted && TLS_AT_PLAIN.test(why)) {
     return "it seems to have no certificate; then its address begins with ws://";

@@ -280,7 +280,8 @@ class Server implements WebSocketServer {
     const error = new LeatError(
       "unavailable",
       `"${identity.name}" calls its node "${node}", the address of a worker of "${owner}": it has ` +
-        "to wait until that worker counts as lost, or to advertise an address of its own",
+        "to wait until that worker counts as lost (also if it is that worker, and its token got " +
+        "another name), or to advertise an address of its own",
     );
     this.#refusals.note(identity, error);
     throw error;

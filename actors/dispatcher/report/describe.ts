@@ -43,6 +43,12 @@ export interface SoftState {
   positionOf(clientId: number): ConsumerPosition | undefined;
   /** Why a worker's address does not answer; undefined if it does. */
   unreachable(worker: string): string | undefined;
+  /** How long a worker has not reported although it was asked, in ms; undefined while it reports. */
+  silentMs(worker: string): number | undefined;
+  /** How long a client has not reported, in ms; undefined while it reports. */
+  clientSilentMs(clientId: number): number | undefined;
+  /** Whether the journal waits for disk space. */
+  readonly journalWaits: boolean;
 }
 
 export function describeState(
@@ -93,8 +99,10 @@ function describeWorker(
   const tasks = [...state.tasksOfWorker(name)];
   const unreachable = soft.unreachable(name);
   const heardMs = soft.heardMs(name);
+  const silentMs = soft.silentMs(name);
   const signs: WorkerSigns = {
     alive,
+    silentMs,
     address: ref.node,
     unreachable,
     tasks: tasks.map((task) => {
@@ -117,7 +125,7 @@ function describeWorker(
     ...(unreachable === undefined ? {} : { unreachable }),
     tasks: tasks.length,
     activity: activityOf(signs),
-    figures: soft.figures.ofWorker(name, soft.nowMs),
+    figures: silentMs === undefined ? soft.figures.ofWorker(name, soft.nowMs) : null,
   };
 }
 
@@ -128,7 +136,7 @@ function describeIteration(
 ): IterationDescription {
   const { iterationId, repetition, finished, error, splits } = iteration;
   const mode = state.modeOf(iteration);
-  const figures = iterationFigures(state, soft, iteration);
+  const figures = currentOnly(soft, iterationFigures(state, soft, iteration));
   const { readers, tasks } = figures;
   return {
     iterationId,
@@ -148,6 +156,26 @@ function describeIteration(
       total: splitCount(splits!.bounds, source),
     })),
   };
+}
+
+/** Without the last figures of members that do not report now. A failure is no matter of time. */
+function currentOnly(soft: SoftState, figures: IterationFigures): IterationFigures {
+  const silentMs = new Map<string, number>();
+  const isSilent = (name: string, ms: number | undefined) => {
+    if (ms !== undefined) silentMs.set(name, ms);
+    return ms !== undefined;
+  };
+  const tasks = figures.tasks.map((task) => {
+    const { worker } = task;
+    const isOld = task.state !== "failed" && isSilent(`Worker "${worker}"`, soft.silentMs(worker));
+    return isOld ? { ...task, figures: null } : task;
+  });
+  const readers = figures.readers.map((reader) => {
+    const { clientId, consumerIndex } = reader;
+    const name = consumerIndex === null ? `Client ${clientId}` : `Consumer ${consumerIndex}`;
+    return isSilent(name, soft.clientSilentMs(clientId)) ? { ...reader, figures: null } : reader;
+  });
+  return { ...figures, tasks, readers, silentMs };
 }
 
 /** Why an iteration with fixed workers gives this worker nothing, if there is one. */
@@ -202,6 +230,8 @@ export function iterationFigures(
     sharing,
     ...(rounds === undefined ? {} : { rounds }),
     unreachable: new Set(unreachable),
+    silentMs: new Map(),
+    journalWaits: soft.journalWaits,
   };
 }
 

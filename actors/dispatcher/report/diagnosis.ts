@@ -38,6 +38,10 @@ export interface IterationFigures {
   readonly rounds?: RoundsDescription;
   /** Names of workers whose address does not answer. */
   readonly unreachable: ReadonlySet<string>;
+  /** How long members have not reported, in ms, by what a sentence about them begins with. */
+  readonly silentMs: ReadonlyMap<string, number>;
+  /** Whether the dispatcher waits for disk space. */
+  readonly journalWaits: boolean;
 }
 
 /**
@@ -91,7 +95,30 @@ export function bottleneckOf(iteration: IterationFigures): Bottleneck {
   if (waiting !== null) return { kind: "stuck", text: waiting };
   if (hasEnded) return PRODUCED;
   if (progress !== null) return { kind: "balanced", text: progress };
-  return bottleneckOfServing(iteration);
+  const { kind, text } = bottleneckOfServing(iteration);
+  const refusal = kind === "trainers_wait" ? unreadOf(iteration) : "";
+  return { kind, text: text + silenceOf(iteration) + refusal };
+}
+
+/** What a client says about workers that it cannot read from, after another sentence. */
+function unreadOf({ readers }: IterationFigures): string {
+  const reader = readers.find(({ figures }) => figures?.unread !== undefined);
+  return reader === undefined ? "" : ` Client ${reader.clientId}: ${reader.figures!.unread}`;
+}
+
+/** A sentence about members that do not report, after another one; empty if all report. */
+function silenceOf({ silentMs }: IterationFigures): string {
+  const [first] = silentMs;
+  if (first === undefined) return "";
+  const more = silentMs.size === 1 ? "" : ` (and ${silentMs.size - 1} more)`;
+  return ` ${first[0]}${more} ${silence(first[1])}`;
+}
+
+function silence(ms: number): string {
+  return `has not reported for ${
+    Math.floor(ms / 1_000)
+  } s: its process hangs or is suspended, or ` +
+    "the network to it is cut.";
 }
 
 const PRODUCED: Bottleneck = {
@@ -114,7 +141,10 @@ function bottleneckOfServing(iteration: IterationFigures): Bottleneck {
   const clients = readers.flatMap(({ figures }) => figures === null ? [] : [figures]);
   const measured = serving.filter(({ figures }) => figures !== null);
   if (clients.length === 0 || measured.length === 0) {
-    return { kind: "unknown", text: "No figures yet: they come with the next heartbeats." };
+    const text = iteration.silentMs.size > 0
+      ? "No current figures."
+      : "No figures yet: they come with the next heartbeats.";
+    return { kind: "unknown", text };
   }
   const waitingShare = sum(clients.map((client) => client.waitingShare)) / clients.length;
   return waitingShare > WAITING_SHARE
@@ -130,7 +160,11 @@ function trainersWait(
   const busy = measured.filter(({ figures }) => figures!.busyShare > BUSY_SHARE).length;
   const waited = `${percentText(waitingShare)} of their time`;
   const workers = countText(measured.length, "worker");
-  const { readers, rounds } = iteration;
+  const { readers, rounds, journalWaits } = iteration;
+  if (journalWaits) {
+    const text = `Trainers wait ${waited}: the dispatcher waits for disk space.`;
+    return { kind: "trainers_wait", text };
+  }
   const waitsForOthers = readers.some(({ position }) =>
     position?.waitsFor === "consumers" || position?.waitsFor === "schedule"
   );
@@ -141,12 +175,8 @@ function trainersWait(
     };
   }
   if (2 * busy < measured.length) {
-    return {
-      kind: "trainers_wait",
-      text: `Trainers wait ${waited} although ${measured.length - busy} of ${workers} ` +
-        `are not busy: the path between them is slow (network, or the trainers' own processes). ` +
-        `More requests in flight (maxOutstandingRequests) or larger batches may help.`,
-    };
+    const idle = `${measured.length - busy} of ${workers} are not busy`;
+    return { kind: "trainers_wait", text: `Trainers wait ${waited}${whyInVain(iteration, idle)}` };
   }
   const wanted = optimalWorkers(iteration);
   const advice = wanted === null || wanted <= measured.length
@@ -156,6 +186,14 @@ function trainersWait(
     kind: "trainers_wait",
     text: `Trainers wait for workers ${waited}: ${busy} of ${workers} busy. ${advice}`,
   };
+}
+
+/** Why trainers wait although workers are not busy. */
+function whyInVain(iteration: IterationFigures, idle: string): string {
+  // A sentence about them follows.
+  if (iteration.silentMs.size > 0 || unreadOf(iteration) !== "") return ".";
+  return ` although ${idle}: the path between them is slow (network, or the trainers' own ` +
+    "processes). More requests in flight (maxOutstandingRequests) or larger batches may help.";
 }
 
 function workersWait(measured: readonly TaskDescription[], waitingShare: number): Bottleneck {
@@ -178,6 +216,8 @@ function workersWait(measured: readonly TaskDescription[], waitingShare: number)
 
 export interface WorkerSigns {
   readonly alive: boolean;
+  /** How long it has not reported although it was asked, in ms; undefined while it reports. */
+  readonly silentMs: number | undefined;
   readonly address: string;
   readonly unreachable: string | undefined;
   /** The worker's tasks, and whether their iterations have readers, or continue without. */
@@ -198,6 +238,9 @@ export function hasWork({ state }: Pick<TaskDescription, "state">): boolean {
 export function activityOf(signs: WorkerSigns): WorkerActivity {
   if (!signs.alive) {
     return { state: "gone", reason: "It has left, or its heartbeats have stopped." };
+  }
+  if (signs.silentMs !== undefined) {
+    return { state: "silent", reason: `It ${silence(signs.silentMs)}` };
   }
   const working = signs.tasks.filter(hasWork);
   const shares = working.flatMap(({ figures }) => figures === null ? [] : [figures.busyShare]);

@@ -3,6 +3,7 @@
  * each job's usage from them.
  */
 import { costOf } from "../../../core/cost.ts";
+import { definedFields } from "../../../core/tree.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { TaskStats } from "../../worker/protocol.ts";
 import type { DispatcherProtocol, TaskStatus } from "../protocol.ts";
@@ -23,6 +24,8 @@ import { countersOf, described, knownFigures } from "./described.ts";
 const MS_PER_HOUR = 3_600_000;
 const SECONDS_PER_HOUR = 3_600;
 const BYTES_PER_GB = 1e9;
+/** A worker that is asked for a report sends it within this time, in ms. */
+const ANSWER_MS = 5_000;
 
 interface TaskFigures {
   readonly window: RateWindow;
@@ -69,6 +72,8 @@ export class Figures {
   readonly #workers = new Map<string, WorkerEntry>();
   readonly #clients = new Map<number, ClientEntry>();
   readonly #usage = new Map<number, UsageSums>();
+  /** Since when a worker was asked for a report that has not come, in monotonic ms. */
+  readonly #askedMs = new Map<string, number>();
   readonly #windowMs: number;
 
   /** @param windowMs Length of the window of rates. */
@@ -79,6 +84,7 @@ export class Figures {
   /** Handles a worker's heartbeat, after it was applied to the state. */
   workerHeard(state: DispatcherState, request: WorkerReport, nowMs: number): void {
     const { name, worker: { incarnation }, figures, tasks } = request;
+    this.#askedMs.delete(name);
     if (figures === undefined || !isComputable(figures.atMs)) return;
     let entry = this.#workers.get(name);
     if (entry === undefined || entry.incarnation !== incarnation) {
@@ -114,8 +120,13 @@ export class Figures {
     );
   }
 
+  workerAsked(name: string, nowMs: number): void {
+    this.#askedMs.getOrInsert(name, nowMs);
+  }
+
   workerLost(name: string): void {
     this.#workers.delete(name);
+    this.#askedMs.delete(name);
   }
 
   clientHeard(
@@ -126,9 +137,12 @@ export class Figures {
   ): void {
     // A report with an invalid time would block all later ones.
     if (reported === undefined || !isComputable(reported.atMs)) return;
-    const { reads = [], atMs } = reported;
+    const { reads = [], atMs, unread } = reported;
     const order = knownFigures("order", reported);
-    const figures = { atMs, ...knownFigures("client", reported), ...order };
+    const figures = {
+      ...{ atMs, ...knownFigures("client", reported), ...order },
+      ...definedFields({ unread }),
+    };
     let entry = this.#clients.get(clientId);
     if (entry === undefined) {
       const window = new RateWindow(this.#windowMs);
@@ -170,6 +184,25 @@ export class Figures {
   clientAgeMs(clientId: number, nowMs: number): number {
     const entry = this.#clients.get(clientId);
     return entry === undefined ? Number.MAX_VALUE : nowMs - entry.heardMs;
+  }
+
+  /**
+   * How long a worker has not reported although it was asked, in ms; undefined while it reports. Its
+   * figures may be older than `staleMs` only because nobody asked.
+   */
+  silentMs(worker: string, nowMs: number, staleMs: number): number | undefined {
+    const entry = this.#workers.get(worker);
+    const askedMs = this.#askedMs.get(worker);
+    if (entry === undefined || askedMs === undefined || nowMs - askedMs <= ANSWER_MS) {
+      return undefined;
+    }
+    return silence(nowMs - entry.heardMs, staleMs);
+  }
+
+  /** How long a client has not reported, in ms; undefined while it reports. */
+  clientSilentMs(clientId: number, nowMs: number, staleMs: number): number | undefined {
+    const entry = this.#clients.get(clientId);
+    return entry && silence(nowMs - entry.heardMs, staleMs);
   }
 
   isDraining(worker: string): boolean {
@@ -215,6 +248,7 @@ export class Figures {
     return {
       ...described("client", [entry]),
       ...knownFigures("order", figures),
+      ...definedFields({ unread: figures.unread }),
       reads: reads.describe(),
     };
   }
@@ -298,6 +332,10 @@ export class Figures {
 function jobOfTask(state: DispatcherState, taskId: number): number | undefined {
   const task = state.tasks.get(taskId);
   return task === undefined ? undefined : state.iterations.get(task.iterationId)?.jobId;
+}
+
+function silence(ageMs: number, staleMs: number): number | undefined {
+  return ageMs > staleMs ? ageMs : undefined;
 }
 
 /** The growth of a reported counter. Never negative, whatever is reported: usage only grows. */

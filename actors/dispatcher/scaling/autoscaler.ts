@@ -142,6 +142,7 @@ function textOf({ workers, wanted, now, jobs, maxWorkers }: {
   if (jobs.length === 0) return `${head}: nobody reads a job that has anything to produce.`;
   const mostDemanding = jobs.reduce((a, b) => b.wanted > a.wanted ? b : a);
   const limit = now > maxWorkers ? `; ${now} would do, but maxWorkers is ${maxWorkers}` : "";
-  const falling = now < wanted && workers > now ? `; if that lasts, ${now} will do` : "";
+  const isKnown = mostDemanding.kind !== "unknown";
+  const falling = isKnown && now < wanted && workers > now ? `; if that lasts, ${now} will do` : "";
   return `${head}: ${mostDemanding.text}${limit}${falling}.`;
 }

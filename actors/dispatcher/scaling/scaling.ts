@@ -15,20 +15,21 @@ const STALE_LOOKS = 3;
 /** Feeds the autoscaler with measurements of the dispatcher. */
 export class Scaling {
   readonly intervalMs: number;
-  readonly #staleMs: number;
+  /** Figures older than this are not used, in ms. */
+  readonly staleMs: number;
   readonly #autoscaler: Autoscaler;
   #description: ScalingDescription | undefined;
 
   constructor(options?: ScalingOptions) {
     const { intervalMs, measureMs } = checkScaling(options);
     this.intervalMs = intervalMs;
-    this.#staleMs = Math.max(measureMs, STALE_LOOKS * intervalMs);
+    this.staleMs = Math.max(measureMs, STALE_LOOKS * intervalMs);
     this.#autoscaler = new Autoscaler(options);
   }
 
   /** Observes all jobs once. Returns whether there are jobs to scale. */
   observe(state: DispatcherState, soft: SoftState): boolean {
-    const signs = signsOf(state, soft, this.#staleMs);
+    const signs = signsOf(state, soft, this.staleMs);
     this.#description = this.#autoscaler.observe(soft.nowMs, signs);
     return signs.jobs.length > 0;
   }

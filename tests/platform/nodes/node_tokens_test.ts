@@ -1,10 +1,10 @@
 /** `NodeTokens`: which token a service node proves to which other node. */
 import type { Link } from "../../../actors/runtime/link.ts";
-import type { LeatError } from "../../../core/error.ts";
+import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { NodeTokens } from "../../../platform/nodes/node_tokens.ts";
 import { idOf } from "../../../transport/web_socket/tokens/proof.ts";
-import { assertEquals } from "../../assert.ts";
+import { assertEquals, assertThrows } from "../../assert.ts";
 
 const WORKER = { name: "one", role: "worker", token: "token-of-one-0123" } as const;
 
@@ -38,4 +38,22 @@ Deno.test("NodeTokens forgets no worker's token, however many clients connect un
   admit(address, WORKER);
   for (let i = 0; i <= 10_000; i++) admit(`client-${i}`, client);
   assertEquals(tokens.credentialFor(address, "ws://10.0.0.5:5050")?.token, WORKER.token);
+});
+
+Deno.test("NodeTokens dials no live worker of another name, which its token has got since", () => {
+  let owner: string | undefined = "one";
+  const renamed = { ...WORKER, name: "one-b" };
+  const tokens = new NodeTokens(
+    new DenoWorld(),
+    { tokens: [renamed] },
+    "workers",
+    () => owner,
+  );
+  const { token, ...identity } = renamed;
+  const address = "ws://10.0.0.7:5051";
+  tokens.admitted(address, { identity, tokenId: idOf(token), isProved: true, headers: {} });
+  const dial = () => tokens.credentialFor(address, "ws://10.0.0.5:5050");
+  assertThrows(dial, LeatError, 'is of "one", and its token is of "one-b" now');
+  owner = undefined; // once that worker counts as lost
+  assertEquals(dial()?.identity, identity);
 });

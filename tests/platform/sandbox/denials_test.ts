@@ -1,6 +1,8 @@
 /** What the message of a denied permission advises. */
+import { LeatError } from "../../../core/error.ts";
 import { explainDenial } from "../../../platform/sandbox/denials.ts";
-import { assertMatch, assertStringIncludes } from "../../assert.ts";
+import { DenoNewFiles } from "../../../platform/storage/new_files.ts";
+import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../../assert.ts";
 
 Deno.test("explainDenial advises a root that can be granted, also at the top of a host or a bucket", () => {
   const roots = {
@@ -31,6 +33,26 @@ Deno.test("explainDenial advises the folder that could not be listed, not the on
     });
     assertStringIncludes(message, "--data-root=/sets/a)");
   }
+});
+
+Deno.test({
+  name: "explainDenial names only --allow-write for a file that may not be written",
+  // The first denied permission is then that of reading.
+  permissions: { read: false, write: false },
+  async fn() {
+    const refusal = await assertRejects(
+      () => new DenoNewFiles().create("/sets/a.b/SAVING"),
+      LeatError,
+    );
+    const error = new LeatError(refusal.code, `Cannot save: ${refusal.message}`, {
+      cause: refusal.cause,
+    });
+    assertEquals(
+      explainDenial(error.toWire()).message,
+      'Cannot save: Cannot write /sets/a.b/SAVING: it needs write access to "/sets/a.b/SAVING", ' +
+        "which this worker does not grant (its operator can, with --allow-write=/sets/a.b)",
+    );
+  },
 });
 
 Deno.test("explainDenial never advises to grant the root of the machine", () => {

@@ -7,6 +7,7 @@ import { Feed } from "../../../../actors/client/feed.ts";
 import type { ClientProtocol } from "../../../../actors/client/protocol.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
 import type { Connector } from "../../../../actors/runtime/link.ts";
+import type { RequestOf } from "../../../../actors/runtime/protocol.ts";
 import type { FencedRef } from "../../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../../actors/runtime/system.ts";
 import type {
@@ -32,6 +33,8 @@ class ReaderBench implements AsyncDisposable {
   open = 0;
   outstandingMax = 0;
   readonly warnings: string[] = [];
+  /** What the newest heartbeat says about workers that cannot be read from. */
+  unread: string | undefined;
   readonly #time: VirtualTime;
   readonly #hub = new InlineHub();
   readonly #others: ActorSystem[] = [];
@@ -62,11 +65,17 @@ class ReaderBench implements AsyncDisposable {
       create: () => ({
         handlers: {
           openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1, clusterId: "c" }),
-          clientHeartbeat: () => ({
-            kind: "whole",
-            tasks: this.#tasks.map((source, taskId) => ({ taskId, worker: `w${taskId}`, source })),
-            finished: false,
-          }),
+          clientHeartbeat: ({ figures }: RequestOf<DispatcherProtocol, "clientHeartbeat">) => {
+            this.unread = figures?.unread;
+            return {
+              kind: "whole",
+              tasks: this.#tasks.map((source, taskId) => ({
+                ...{ taskId, source },
+                worker: `w${taskId}`,
+              })),
+              finished: false,
+            };
+          },
           releaseClient: () => null,
         } as never,
       }),
@@ -174,10 +183,12 @@ testInVirtualTime(
       assertStringIncludes(line, "makes no progress. It cannot read from 2 of its 2 workers");
       assertStringIncludes(line, 'worker "w0" at bench: 16 clients read this task');
     }
+    assertStringIncludes(bench.unread!, 'worker "w0" at bench: 16 clients read this task');
     isFull = false;
     assertEquals(await element, 1);
     await time.sleep(150_000);
     assertEquals(bench.warnings.length, 3);
+    assertEquals(bench.unread, undefined);
   },
 );
 

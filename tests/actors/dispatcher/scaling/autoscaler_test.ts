@@ -186,6 +186,12 @@ Deno.test("a job that its trainers limit wants no more, and fewer only after a w
   assertEquals(cluster.history, [8, 2]);
 });
 
+Deno.test("Autoscaler promises no fall while the deciding job is being measured", () => {
+  const signs = { jobId: 1, name: "a", serving: 1, shares: null, ...ANY, rates: null };
+  const { text } = new Autoscaler().observe(0, { workers: 3, heard: 3, jobs: [signs] });
+  assertEquals(text, "3 workers wanted: job a is being measured.");
+});
+
 Deno.test("a trainer that becomes faster gets more workers, one that becomes slower fewer", () => {
   const one = job("resnet", { demand: 30 });
   const cluster = new Cluster(2, {}, one).pass(5 * MINUTE);
