@@ -76,6 +76,26 @@ def test_a_function_returns_text_ragged_rows_and_large_arrays(capfd: pytest.Capt
     assert list(load("odd")) == list(range(1, 20, 2))
 
 
+def test_what_functions_print_is_shown_at_once_and_at_the_end_of_the_program_also_without_a_newline(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    loader = called("prints", count=1)
+    assert list(loader) == [0]
+    shown: list[str] = []
+
+    def has_line() -> bool:
+        shown.append(capfd.readouterr().err)
+        return "python: line of 0\n" in "".join(shown)
+
+    until(has_line)
+    assert "rest of 0" not in "".join(shown)
+    process = loader._connection.helper._process
+    loader.close()
+    process._thread.join()
+    assert "python: rest of 0\n" in capfd.readouterr().err
+
+
 def test_a_function_before_a_prefetch_on_a_thread_runs_in_the_interpreter_of_the_program() -> None:
     assert [batch.tolist() for batch in load("threaded")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
@@ -102,7 +122,8 @@ def test_an_error_costs_its_element_and_has_the_traceback() -> None:
     assert "_functions.py" not in str(found[7])
 
 
-def test_a_process_that_dies_costs_its_element_and_is_replaced() -> None:
+def test_a_process_that_dies_costs_its_element_and_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     found = list(outcomes(called("die_at_7")))
     assert found[:7] + found[8:] == [x for x in range(20) if x != 7]
     assert found[7].code == "internal" and "has ended by SIGKILL: seven" in str(found[7])
