@@ -136,6 +136,14 @@ def unknown(x: int) -> object:
     return object()
 
 
+def spoil(x: int, mean: Any, seen: Any) -> Any:
+    """Changes its captures."""
+    seen["all"].append(x)
+    if x == 1:
+        mean *= 2
+    return [*seen["all"], mean[0]]
+
+
 def endless(x: int) -> int:
     """Never ends."""
     while True:

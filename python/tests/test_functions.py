@@ -171,6 +171,17 @@ def test_a_result_that_fits_no_message_is_an_error_of_its_call(monkeypatch: pyte
     assert large["error"]["code"] == "resource_exhausted" and small["value"].tolist() == [0] * 7
 
 
+def test_a_call_that_changes_its_captures_changes_none_of_the_next_call() -> None:
+    payloads: list[bytes] = []
+    captures = _wire.sendable({"mean": np.array([1.5]), "seen": {"all": [7]}}, payloads)
+    calls = [{"args": [x], "seed": 0} for x in range(3)]
+    asked = _wire.joined(msgpack.packb({"captures": captures, "calls": calls}), payloads)
+    request = {"file": str(FUNCTIONS.with_suffix(".py")), "name": "spoil", "onlyOwn": False, "calls": _bytes(bytearray(asked))}
+    first, refused, last = _wire.decode(_bytes(_functions.call(request)))
+    assert first["value"] == [7, 0, 1.5] and last["value"] == [7, 2, 1.5]
+    assert "output array is read-only" in refused["error"]["message"]
+
+
 def test_calls_that_are_no_message_fail_and_end_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(number: int, calls: bytes) -> dict[str, Any]:
         body = {"file": str(FUNCTIONS.with_suffix(".py")), "name": "same", "onlyOwn": True, "calls": _bytes(calls)}
@@ -199,7 +210,7 @@ def test_calls_that_are_no_message_fail_and_end_no_process(monkeypatch: pytest.M
     assert outcome == {"value": 7}
 
 
-def _bytes(message: bytes) -> _wire.Bytes:
+def _bytes(message: bytes | bytearray) -> _wire.Bytes:
     return np.frombuffer(message, dtype=np.uint8)
 
 

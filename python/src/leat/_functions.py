@@ -26,6 +26,7 @@ import numpy as np
 from ._errors import LeatError
 from ._frames import FREED, HEADER, PIPED, PIPED_BYTES_MAX, freed, in_slot, piped
 from ._slots import SLOT_BYTES_MAX
+from ._tree import arrays_in, map_arrays
 from ._wire import Bytes, decode, encode, joined, place_of_fault, sendable, with_arrays
 
 SLOTS = 2
@@ -192,8 +193,12 @@ _function = cache(Function)
 def call(request: dict[str, Any]) -> bytes:
     """Makes the requested calls. Returns their encoded outcomes."""
     asked = decode(request["calls"])
+    captures = with_arrays(asked["captures"] or {})
+    # The calls share the arrays, which may be large: no call may change what another one gets.
+    for _, array in arrays_in(captures):
+        array.flags.writeable = False
     payloads: list[bytes] = []
-    outcomes = [_outcome(request, asked["captures"], called, payloads) for called in asked["calls"]]
+    outcomes = [_outcome(request, captures, called, payloads) for called in asked["calls"]]
     head: bytes = msgpack.Packer().pack_array_header(len(outcomes))
     return joined(b"".join([head, *outcomes]), payloads)
 
@@ -203,7 +208,7 @@ def _outcome(request: dict[str, Any], captured: Any, called: dict[str, Any], pay
     before = len(payloads)
     try:
         function = _function(request["file"], request["name"], request["onlyOwn"])
-        given, captures = with_arrays(called["args"]), with_arrays(dict(captured or {}))
+        given, captures = with_arrays(called["args"]), map_arrays(lambda array: array, captured)
         packed = _packed(function(given, called["seed"], captures), payloads)
         if len(packed) + sum(map(len, payloads[before:])) > VALUE_BYTES_MAX:
             raise LeatError("resource_exhausted", f"A function returned more than {VALUE_BYTES_MAX} bytes")
