@@ -264,32 +264,66 @@ def test_ctrl_c_while_the_next_batches_are_requested_loses_none(monkeypatch: pyt
     assert next(iter(loader)) == (last + 1) % 10
 
 
-def test_ctrl_c_before_the_stream_has_what_came_is_no_gap_in_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    loader = leat.load(PIPELINES, export="endless")
-    batches = iter(loader)
-    last = next(batches)
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(loader._stream, "add", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+def read_to_interrupt(loader: leat.Loader, batches: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Reads until Ctrl-C comes before the stream has what the helper sent, which makes that helper unusable."""
+    found = [next(batches)]
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(loader._stream, "add", interrupted)
         while True:
-            last = next(batches)
-    monkeypatch.undo()
-    with pytest.raises(leat.LeatError, match="iterate over it again"):
+            found.append(next(batches))
+    return found
+
+
+def test_ctrl_c_before_the_stream_has_what_came_is_no_gap_in_the_epoch_or_the_next_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_loader() -> leat.Loader:
+        return leat.load(PIPELINES, export="numbers", args={"count": 4_000}, seed=5)
+
+    reference, loader = open_loader(), open_loader()
+    epochs = [[batch["r"].tolist() for batch in reference] for _ in range(3)]
+    for epoch in epochs:
+        batches = iter(loader)
+        found = read_to_interrupt(loader, batches, monkeypatch)
+        # Nor is one that comes while another helper is started.
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(Connection, "ask", interrupted)
+            next(batches)
+        assert len(found) < 1_000
+        assert [batch["r"].tolist() for batch in [*found, *batches]] == epoch
+
+
+def test_ctrl_c_with_a_position_that_only_the_helper_had_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="held")
+    batches = iter(loader)
+    while loader._stream is None or loader._stream.is_position_known:
         next(batches)
-    loader.load_state_dict(loader.state_dict())
-    assert next(iter(loader)) == (last + 1) % 10
+    read_to_interrupt(loader, batches, monkeypatch)
+    for call in (lambda: next(batches), loader.state_dict):
+        with pytest.raises(leat.LeatError, match="give load_state_dict the last state that you saved") as raised:
+            call()
+        assert raised.value.code == "cancelled"
+    assert len(next(iter(loader))) == 3
+
+
+def test_ctrl_c_after_the_end_of_an_epoch_begins_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 3})
+    batches = iter(loader)
+    assert [batch["i"] for batch in batches] == [0, 1, 2]
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(loader._connection.helper, "_write", interrupted)
+        loader.explain()
+    with pytest.raises(StopIteration):
+        next(batches)
+    assert [batch["i"] for batch in loader] == [0, 1, 2]
 
 
 def test_ctrl_c_before_a_batch_is_ready_leaves_it_to_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = leat.load(PIPELINES, export="endless")
     batches = iter(loader)
     assert next(batches) == 0
-
-    def interrupted(_: object) -> None:
-        raise KeyboardInterrupt
 
     monkeypatch.setattr(_stream, "with_arrays", interrupted)
     with pytest.raises(KeyboardInterrupt):
