@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,27 @@ def test_close_ends_a_call_of_another_thread_that_waits_for_a_batch() -> None:
     with pytest.raises(leat.LeatError, match="it is closed"):
         next(batches)
     assert next(iter(loader)) == 0
+
+
+def test_a_helper_is_ended_only_while_no_other_thread_is_in_a_call_also_at_the_end_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, close = [], Connection.close
+
+    def closing(connection: Connection) -> None:
+        held.append(connection._lock._is_owned())  # type: ignore[attr-defined]
+        close(connection)
+
+    monkeypatch.setattr(Connection, "close", closing)
+    loader = leat.load(PIPELINES, export="endless")
+    connection, batches = loader._connection, iter(loader)
+    connection.close_in_turn()
+    for call in (lambda: next(batches), lambda: connection.helper):
+        with pytest.raises(leat.LeatError, match="closed") as raised:
+            call()
+        assert raised.value.code == "failed_precondition"
+    (finalizer,) = [finalizer for finalizer in weakref.finalize._registry if (found := finalizer.peek()) and found[0] is loader]  # type: ignore[attr-defined]
+    held.clear()
+    finalizer()
+    assert held == [True]
 
 
 def _is_held(loader: leat.Loader) -> bool:
@@ -649,6 +671,19 @@ def test_a_program_that_has_closed_its_standard_error_gets_a_loader_that_is_late
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed)
     assert next(iter(leat.load(PIPELINES, export="endless"))) == 0
+
+
+def test_a_standard_error_that_raises_ends_no_helper(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise RuntimeError("the log is closed")
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    loader = leat.load(PIPELINES, export="printed", args={"thread": False})
+    process = loader._connection.helper._process
+    assert len(list(loader)) == 4
+    until(lambda: "printed 39" in process._stderr)
+    assert process._thread.is_alive()
 
 
 def test_the_standard_error_of_a_helper_is_shown_whole_and_then_closed(monkeypatch: pytest.MonkeyPatch) -> None:

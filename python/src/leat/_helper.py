@@ -321,10 +321,10 @@ def _is_readable(descriptor: int, milliseconds: int) -> bool:
 
 
 def _show(text: str) -> None:
-    """Writes to the program's standard error, unless the program has closed it."""
+    """Writes to the program's standard error, if it can be written to: the program may have replaced it."""
     try:
         sys.stderr.write(text)
-    except (AttributeError, OSError, ValueError):
+    except Exception:
         pass
 
 

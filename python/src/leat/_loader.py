@@ -189,7 +189,7 @@ class Loader:
         self._follows = Checkpoint()
         # The number of the helper that has begun the last epoch.
         self._counting = 0
-        weakref.finalize(self, self._connection.close)
+        weakref.finalize(self, self._connection.close_in_turn)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_arguments": self._arguments, "_resume": self._resume}
