@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Iterator
@@ -120,6 +121,61 @@ def test_an_error_costs_its_element_and_has_the_traceback() -> None:
     assert found[7].code == "unknown" and "ValueError: no 7 today" in str(found[7])
     assert f'{FUNCTIONS.with_suffix(".py")}", line' in str(found[7]) and "in check" in str(found[7])
     assert "_functions.py" not in str(found[7])
+
+
+def _raised(function: Any) -> str:
+    """The message of the error of a function."""
+    try:
+        function()
+    except BaseException as error:
+        message = _functions._error_fields(error)["message"]
+    assert isinstance(message, str)
+    return message
+
+
+def test_an_error_names_its_causes_once_without_the_frames_of_leat() -> None:
+    def read() -> None:
+        try:
+            _wire.sendable({1: 2}, [])
+        except leat.LeatError as error:
+            raise KeyError("k") from error
+
+    def hide() -> None:
+        try:
+            read()
+        except KeyError:
+            raise ValueError("alone") from None
+
+    message = _raised(read)
+    assert message.startswith("KeyError: 'k'\n") and message.count("KeyError") == 3
+    assert message.count("The keys of an element's dict are text") == 1 and "direct cause of the following" in message
+    assert "_wire.py" not in message and "in read" in message
+    assert "KeyError" not in _raised(hide) and "Traceback" not in _raised(hide)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="has no groups")
+def test_an_error_names_the_errors_of_a_group() -> None:
+    def fail() -> None:
+        raise ExceptionGroup("two", [ValueError("a"), OSError("b")])  # type: ignore[name-defined]  # noqa: F821
+
+    message = _raised(fail)
+    assert message.startswith("ExceptionGroup: two (2 sub-exceptions)\n") and "ValueError: a" in message and "OSError: b" in message
+
+
+def test_the_message_of_an_error_is_bounded_and_has_its_begin_and_its_end() -> None:
+    def fail() -> None:
+        cause = None
+        for depth in range(300):
+            error = ValueError(f"{depth} {'x' * 100}")
+            error.__cause__, cause = cause, error
+        raise KeyError("last") from cause
+
+    def long() -> None:
+        raise ValueError("begin" + "z" * 100_000)
+
+    for message, begin in ((_raised(fail), "KeyError: 'last"), (_raised(long), "ValueError: begin")):
+        assert message.startswith(begin) and len(message) < _functions.MESSAGE_CHARS_MAX + 100
+        assert "characters are left out" in message
 
 
 def test_a_process_that_dies_costs_its_element_and_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,8 @@ from ._wire import Bytes, decode, encode, joined, place_of_fault, sendable, with
 SLOTS = 2
 # Limit of the bytes of a result. The rest of the slot is for the head of its message.
 VALUE_BYTES_MAX = SLOT_BYTES_MAX - 2**20
+# Limit of the characters of an error's message, which the log of a worker and each client gets.
+MESSAGE_CHARS_MAX = 2**14
 
 # The codes of Python's errors, as in TypeScript. All others are `unknown`.
 _CODES: tuple[tuple[type[BaseException], str], ...] = (
@@ -240,15 +242,29 @@ def _packed(result: Any, payloads: list[bytes]) -> bytes:
 
 
 def _error_fields(error: BaseException) -> dict[str, Any]:
-    """An error as plain data, with the frames of its traceback that are not Leat's."""
+    """An error as plain data, with the frames of its traceback that are not Leat's, and its causes."""
     code = error.code if isinstance(error, LeatError) else next((code for kind, code in _CODES if isinstance(error, kind)), "unknown")
     what = error.message if isinstance(error, LeatError) else "".join(traceback.format_exception_only(error)).strip()
-    hidden = (str(Path(__file__).parent) + os.sep, "<frozen importlib")
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(hidden)]
-    lines = "".join(traceback.format_list(frames)).rstrip()
+    described = traceback.TracebackException.from_exception(error)
+    is_alone = _hide_own_frames(described) == 1
+    lines = "".join(described.stack.format() if is_alone else described.format()).rstrip()
     message = what if lines == "" else f"{what}\n{lines}"
+    if len(message) > MESSAGE_CHARS_MAX:
+        half = MESSAGE_CHARS_MAX // 2
+        message = f"{message[:half]}\n… {len(message) - 2 * half} characters are left out …\n{message[-half:]}"
     # File names may contain lone surrogates, which UTF-8 cannot encode.
     return {"code": code, "message": message.encode(errors="replace").decode()}
+
+
+def _hide_own_frames(described: traceback.TracebackException) -> int:
+    """Removes Leat's frames from an error, its causes, and the errors of a group. Returns how many errors are shown."""
+    hidden = (str(Path(__file__).parent) + os.sep, "<frozen importlib")
+    shown = [described]
+    for one in shown:
+        one.stack[:] = [frame for frame in one.stack if not frame.filename.startswith(hidden)]
+        context = None if one.__suppress_context__ else one.__context__
+        shown += filter(None, [one.__cause__ or context, *(getattr(one, "exceptions", None) or ())])
+    return len(shown)
 
 
 def _outlive_stop_signals() -> None:
