@@ -49,6 +49,8 @@ export function ranOutOfMemory({ stderrTail }: ChildEnd): boolean {
 
 /** Limit of the characters of one process's standard error that are logged. */
 const LOGGED_CHARS_MAX = 2 ** 20;
+const LEFT_OUT =
+  `(this process has printed more than ${LOGGED_CHARS_MAX} characters: the rest is left out)`;
 /** How many characters of standard error are kept to explain why the process ended. */
 const STDERR_TAIL_CHARS = 4_096;
 /** Limit of the wait for the end of standard error after a process has ended, in ms. */
@@ -73,6 +75,10 @@ export class ChildProcess {
   /** Precedes each logged line, so that a user function cannot forge a line of this program's log. */
   readonly #prefix: string;
   #stderrTail = "";
+  /** The begin of a logged line that has not ended. */
+  #line = "";
+  /** How many more characters are logged. */
+  #remaining = LOGGED_CHARS_MAX;
 
   /** @throws {LeatError} if the process cannot be started; the message says what it lacks. */
   constructor(options: ChildOptions) {
@@ -125,23 +131,50 @@ export class ChildProcess {
   /** Logs the process's output. User functions control its content. */
   async #log(stderr: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
-    const encoder = new TextEncoder();
-    let remaining = LOGGED_CHARS_MAX;
-    let line = "";
+    // If this program exits first, no later line ends this one.
+    const logRest = () => this.#logRest();
+    addEventListener("unload", logRest);
     for (let read = await stderr.read(); !read.done; read = await stderr.read()) {
       const text = decoder.decode(read.value, { stream: true });
       this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARS).toWellFormed();
-      const lines = (line + text.slice(0, Math.max(0, remaining))).split("\n");
-      remaining -= text.length;
-      line = lines.pop()!;
-      const logged = lines.map((complete) => `${this.#prefix}${shown(complete)}\n`).join("");
-      if (logged !== "") await Deno.stderr.write(encoder.encode(logged)).catch(() => {});
+      const logged = this.#prefixed(this.#linesOf(text));
+      if (logged.length > 0) await Deno.stderr.write(logged).catch(() => {});
     }
-    if (line !== "") {
-      await Deno.stderr.write(encoder.encode(`${this.#prefix}${shown(line)}\n`)).catch(
-        () => {},
-      );
+    removeEventListener("unload", logRest);
+    this.#logRest();
+  }
+
+  /** The lines that `text` completes. After the last one that is logged, a line says that there are more. */
+  #linesOf(text: string): string[] {
+    const remaining = this.#remaining;
+    this.#remaining -= text.length;
+    const lines = (this.#line + text.slice(0, Math.max(0, remaining))).split("\n");
+    this.#line = lines.pop()!;
+    if (remaining >= 0 && this.#remaining < 0) {
+      lines.push(...this.#takeRest(), LEFT_OUT);
     }
+    return lines;
+  }
+
+  #logRest(): void {
+    try {
+      Deno.stderr.writeSync(this.#prefixed(this.#takeRest()));
+    } catch {
+      // This program's standard error is closed.
+    }
+  }
+
+  /** The line that has not ended, unless it is empty. */
+  #takeRest(): string[] {
+    const line = this.#line;
+    this.#line = "";
+    return line === "" ? [] : [line];
+  }
+
+  #prefixed(lines: readonly string[]): Uint8Array {
+    return new TextEncoder().encode(
+      lines.map((line) => `${this.#prefix}${shown(line)}\n`).join(""),
+    );
   }
 }
 

@@ -148,7 +148,8 @@ function startChild(interpreter: string): PythonChild {
   requirePermission(interpreter);
   return new ChildProcess({
     name: "python",
-    program: { command: interpreter, args: ["-c", PROGRAM] },
+    // Unbuffered, because the process ends without writing what it has buffered.
+    program: { command: interpreter, args: ["-u", "-c", PROGRAM] },
     prints: "python",
     hasEnvironment: true,
   });

@@ -68,8 +68,14 @@ def check(x: int) -> int:
 def die_at_7(x: int) -> int:
     """Ends its process at 7."""
     if x == 7:
-        print("seven", flush=True)
+        print("seven")
         os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def prints(x: int) -> int:
+    """Writes a line and a part of the next one, at once."""
+    print(f"line of {x}\nrest of {x}", end="")
     return x
 
 
@@ -128,6 +134,14 @@ class Inheriting(dict[str, Any]):
 def unknown(x: int) -> object:
     """What no element can have."""
     return object()
+
+
+def spoil(x: int, mean: Any, seen: Any) -> Any:
+    """Changes its captures."""
+    seen["all"].append(x)
+    if x == 1:
+        mean *= 2
+    return [*seen["all"], mean[0]]
 
 
 def endless(x: int) -> int:

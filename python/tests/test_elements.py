@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import PIPELINES
 from leat import _stream
+from leat._tree import arrays_in
 from leat._wire import decode
 
 VECTORS = Path(__file__).parents[2] / "tests" / "transport" / "vectors" / "vectors.json"
@@ -129,3 +130,11 @@ def test_a_loop_that_keeps_its_batches_is_told_of_memory_only_where_more_of_it_h
     with pytest.raises(leat.LeatError, match=r"keeps 1[0-9] batches") as raised:
         list(leat.load(PIPELINES, export="large", args={"count": 30}, memory=memory))
     assert ("raise memory=" in raised.value.message) == advises_memory
+
+
+def test_copy_copies_text_and_rows_of_different_lengths() -> None:
+    (element,) = leat.load(PIPELINES, export="everything")
+    copied = leat.copy(element)
+    require_everything(copied)
+    for place, array in arrays_in(element):
+        assert not any(np.shares_memory(array, other) for _, other in arrays_in(copied)), place

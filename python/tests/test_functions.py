@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Iterator
@@ -76,6 +77,26 @@ def test_a_function_returns_text_ragged_rows_and_large_arrays(capfd: pytest.Capt
     assert list(load("odd")) == list(range(1, 20, 2))
 
 
+def test_what_functions_print_is_shown_at_once_and_at_the_end_of_the_program_also_without_a_newline(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    loader = called("prints", count=1)
+    assert list(loader) == [0]
+    shown: list[str] = []
+
+    def has_line() -> bool:
+        shown.append(capfd.readouterr().err)
+        return "python: line of 0\n" in "".join(shown)
+
+    until(has_line)
+    assert "rest of 0" not in "".join(shown)
+    process = loader._connection.helper._process
+    loader.close()
+    process._thread.join()
+    assert "python: rest of 0\n" in capfd.readouterr().err
+
+
 def test_a_function_before_a_prefetch_on_a_thread_runs_in_the_interpreter_of_the_program() -> None:
     assert [batch.tolist() for batch in load("threaded")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
@@ -102,7 +123,63 @@ def test_an_error_costs_its_element_and_has_the_traceback() -> None:
     assert "_functions.py" not in str(found[7])
 
 
-def test_a_process_that_dies_costs_its_element_and_is_replaced() -> None:
+def _raised(function: Any) -> str:
+    """The message of the error of a function."""
+    try:
+        function()
+    except BaseException as error:
+        message = _functions._error_fields(error)["message"]
+    assert isinstance(message, str)
+    return message
+
+
+def test_an_error_names_its_causes_once_without_the_frames_of_leat() -> None:
+    def read() -> None:
+        try:
+            _wire.sendable({1: 2}, [])
+        except leat.LeatError as error:
+            raise KeyError("k") from error
+
+    def hide() -> None:
+        try:
+            read()
+        except KeyError:
+            raise ValueError("alone") from None
+
+    message = _raised(read)
+    assert message.startswith("KeyError: 'k'\n") and message.count("KeyError") == 3
+    assert message.count("The keys of an element's dict are text") == 1 and "direct cause of the following" in message
+    assert "_wire.py" not in message and "in read" in message
+    assert "KeyError" not in _raised(hide) and "Traceback" not in _raised(hide)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="has no groups")
+def test_an_error_names_the_errors_of_a_group() -> None:
+    def fail() -> None:
+        raise ExceptionGroup("two", [ValueError("a"), OSError("b")])  # type: ignore[name-defined]  # noqa: F821
+
+    message = _raised(fail)
+    assert message.startswith("ExceptionGroup: two (2 sub-exceptions)\n") and "ValueError: a" in message and "OSError: b" in message
+
+
+def test_the_message_of_an_error_is_bounded_and_has_its_begin_and_its_end() -> None:
+    def fail() -> None:
+        cause = None
+        for depth in range(300):
+            error = ValueError(f"{depth} {'x' * 100}")
+            error.__cause__, cause = cause, error
+        raise KeyError("last") from cause
+
+    def long() -> None:
+        raise ValueError("begin" + "z" * 100_000)
+
+    for message, begin in ((_raised(fail), "KeyError: 'last"), (_raised(long), "ValueError: begin")):
+        assert message.startswith(begin) and len(message) < _functions.MESSAGE_CHARS_MAX + 100
+        assert "characters are left out" in message
+
+
+def test_a_process_that_dies_costs_its_element_and_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     found = list(outcomes(called("die_at_7")))
     assert found[:7] + found[8:] == [x for x in range(20) if x != 7]
     assert found[7].code == "internal" and "has ended by SIGKILL: seven" in str(found[7])
@@ -125,8 +202,8 @@ def test_a_process_that_dies_and_leaves_another_costs_its_element(tmp_path: Path
 
 def test_what_no_message_can_have_costs_its_element_and_no_process() -> None:
     found = list(outcomes(called("unsendable", count=4)))
-    assert [getattr(outcome, "code", outcome) for outcome in found] == ["unknown", "not_found", "invalid_argument", 3]
-    assert "surrogates not allowed" in str(found[0]) and "no ?" in str(found[1]) and "64 bits" in str(found[2])
+    assert [getattr(outcome, "code", outcome) for outcome in found] == ["invalid_argument", "not_found", "invalid_argument", 3]
+    assert "half of a surrogate pair" in str(found[0]) and "no ?" in str(found[1]) and "64 bits" in str(found[2])
 
 
 @pytest.mark.parametrize("name", ["proto_at_7", "ragged_at_7"])
@@ -148,6 +225,17 @@ def test_a_result_that_fits_no_message_is_an_error_of_its_call(monkeypatch: pyte
     request = {"file": str(FUNCTIONS.with_suffix(".py")), "name": "zeros", "onlyOwn": False, "calls": _bytes(asked)}
     large, small = _wire.decode(_bytes(_functions.call(request)))
     assert large["error"]["code"] == "resource_exhausted" and small["value"].tolist() == [0] * 7
+
+
+def test_a_call_that_changes_its_captures_changes_none_of_the_next_call() -> None:
+    payloads: list[bytes] = []
+    captures = _wire.sendable({"mean": np.array([1.5]), "seen": {"all": [7]}}, payloads)
+    calls = [{"args": [x], "seed": 0} for x in range(3)]
+    asked = _wire.joined(msgpack.packb({"captures": captures, "calls": calls}), payloads)
+    request = {"file": str(FUNCTIONS.with_suffix(".py")), "name": "spoil", "onlyOwn": False, "calls": _bytes(bytearray(asked))}
+    first, refused, last = _wire.decode(_bytes(_functions.call(request)))
+    assert first["value"] == [7, 0, 1.5] and last["value"] == [7, 2, 1.5]
+    assert "output array is read-only" in refused["error"]["message"]
 
 
 def test_calls_that_are_no_message_fail_and_end_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,7 +266,7 @@ def test_calls_that_are_no_message_fail_and_end_no_process(monkeypatch: pytest.M
     assert outcome == {"value": 7}
 
 
-def _bytes(message: bytes) -> _wire.Bytes:
+def _bytes(message: bytes | bytearray) -> _wire.Bytes:
     return np.frombuffer(message, dtype=np.uint8)
 
 
@@ -346,6 +434,18 @@ def test_a_result_that_cannot_be_sent_is_an_invalid_argument_with_its_place() ->
         (cyclic, "contain themselves"),
         ({"x": cyclic}, "contain themselves"),
         (deep, "nest too deep"),
+        ({"x": "a\ud800"}, "the text 'a\\ud800', in which character 1 is half of a surrogate pair"),
+        ([{"\udcff": 1}], "key '\\udcff', in which character 0 is half of a surrogate pair"),
+        ((np.array(["\ud800"]),), "array with the text '\\ud800', in which character 0"),
+        ({"x": {"__proto__": 1}}, 'the key "__proto__", which no message may have: rename it (at [\'x\'] of'),
+        ({"x": np.zeros(2, [("a", "i4"), ("b", "f4")])}, "return a dict of its fields"),
+        (np.array(["2020-01-01"], "M8[D]"), "no dtype datetime64[D]: return its numbers, as with array.astype(np.int64)"),
+        (np.array([1j]), "no dtype complex128: return array.real"),
+        (np.zeros(2, "V3"), "no dtype |V3: return its bytes"),
+        (np.zeros(2, np.longdouble), "array.astype(np.float32)"),
+        ({"x": np.ma.masked_array([1, 2], mask=[0, 1])}, "array.filled(value), or array.data and np.ma.getmaskarray(array)"),
+        (np.ma.masked_array(np.zeros(1, [("a", "i4")]), mask=[(1,)]), "return a dict of its fields"),
+        (leat.Ragged(np.ma.masked_array([1, 2], mask=[0, 1]), np.array([0, 2])), "with masked values"),
     ):
         with pytest.raises(leat.LeatError, match=re.escape(part)) as caught:
             _functions._packed(result, [])

@@ -202,3 +202,10 @@ def test_what_is_no_loader_is_refused_when_a_reader_of_it_is_made() -> None:
     with pytest.raises(leat.LeatError, match=r"loader is what leat.load returned, not 'pipeline.ts' \(str\)") as raised:
         leat.jax.Loader("pipeline.ts")  # type: ignore[arg-type]
     assert raised.value.code == "invalid_argument"
+
+
+def test_a_loop_that_keeps_copies_of_jax_arrays_keeps_no_slots() -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 30}, memory=10 * 2**20)
+    kept = [leat.copy(batch) for batch in leat.jax.Loader(loader)]
+    assert all(isinstance(batch["x"], jax.Array) and bool((batch["x"] == i).all()) for i, batch in enumerate(kept))
+    assert len(kept) == 30

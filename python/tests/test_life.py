@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,27 @@ def test_close_ends_a_call_of_another_thread_that_waits_for_a_batch() -> None:
     assert next(iter(loader)) == 0
 
 
+def test_a_helper_is_ended_only_while_no_other_thread_is_in_a_call_also_at_the_end_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, close = [], Connection.close
+
+    def closing(connection: Connection) -> None:
+        held.append(connection._lock._is_owned())  # type: ignore[attr-defined]
+        close(connection)
+
+    monkeypatch.setattr(Connection, "close", closing)
+    loader = leat.load(PIPELINES, export="endless")
+    connection, batches = loader._connection, iter(loader)
+    connection.close_in_turn()
+    for call in (lambda: next(batches), lambda: connection.helper):
+        with pytest.raises(leat.LeatError, match="closed") as raised:
+            call()
+        assert raised.value.code == "failed_precondition"
+    (finalizer,) = [finalizer for finalizer in weakref.finalize._registry if (found := finalizer.peek()) and found[0] is loader]  # type: ignore[attr-defined]
+    held.clear()
+    finalizer()
+    assert held == [True]
+
+
 def _is_held(loader: leat.Loader) -> bool:
     """Whether another thread is in a call of the loader."""
     lock = loader._connection._lock
@@ -264,32 +286,66 @@ def test_ctrl_c_while_the_next_batches_are_requested_loses_none(monkeypatch: pyt
     assert next(iter(loader)) == (last + 1) % 10
 
 
-def test_ctrl_c_before_the_stream_has_what_came_is_no_gap_in_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    loader = leat.load(PIPELINES, export="endless")
-    batches = iter(loader)
-    last = next(batches)
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(loader._stream, "add", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+def read_to_interrupt(loader: leat.Loader, batches: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Reads until Ctrl-C comes before the stream has what the helper sent, which makes that helper unusable."""
+    found = [next(batches)]
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(loader._stream, "add", interrupted)
         while True:
-            last = next(batches)
-    monkeypatch.undo()
-    with pytest.raises(leat.LeatError, match="iterate over it again"):
+            found.append(next(batches))
+    return found
+
+
+def test_ctrl_c_before_the_stream_has_what_came_is_no_gap_in_the_epoch_or_the_next_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    def open_loader() -> leat.Loader:
+        return leat.load(PIPELINES, export="numbers", args={"count": 4_000}, seed=5)
+
+    reference, loader = open_loader(), open_loader()
+    epochs = [[batch["r"].tolist() for batch in reference] for _ in range(3)]
+    for epoch in epochs:
+        batches = iter(loader)
+        found = read_to_interrupt(loader, batches, monkeypatch)
+        # Nor is one that comes while another helper is started.
+        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+            patched.setattr(Connection, "ask", interrupted)
+            next(batches)
+        assert len(found) < 1_000
+        assert [batch["r"].tolist() for batch in [*found, *batches]] == epoch
+
+
+def test_ctrl_c_with_a_position_that_only_the_helper_had_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="held")
+    batches = iter(loader)
+    while loader._stream is None or loader._stream.is_position_known:
         next(batches)
-    loader.load_state_dict(loader.state_dict())
-    assert next(iter(loader)) == (last + 1) % 10
+    read_to_interrupt(loader, batches, monkeypatch)
+    for call in (lambda: next(batches), loader.state_dict):
+        with pytest.raises(leat.LeatError, match="give load_state_dict the last state that you saved") as raised:
+            call()
+        assert raised.value.code == "cancelled"
+    assert len(next(iter(loader))) == 3
+
+
+def test_ctrl_c_after_the_end_of_an_epoch_begins_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 3})
+    batches = iter(loader)
+    assert [batch["i"] for batch in batches] == [0, 1, 2]
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(loader._connection.helper, "_write", interrupted)
+        loader.explain()
+    with pytest.raises(StopIteration):
+        next(batches)
+    assert [batch["i"] for batch in loader] == [0, 1, 2]
 
 
 def test_ctrl_c_before_a_batch_is_ready_leaves_it_to_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = leat.load(PIPELINES, export="endless")
     batches = iter(loader)
     assert next(batches) == 0
-
-    def interrupted(_: object) -> None:
-        raise KeyboardInterrupt
 
     monkeypatch.setattr(_stream, "with_arrays", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -615,6 +671,19 @@ def test_a_program_that_has_closed_its_standard_error_gets_a_loader_that_is_late
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed)
     assert next(iter(leat.load(PIPELINES, export="endless"))) == 0
+
+
+def test_a_standard_error_that_raises_ends_no_helper(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise RuntimeError("the log is closed")
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    loader = leat.load(PIPELINES, export="printed", args={"thread": False})
+    process = loader._connection.helper._process
+    assert len(list(loader)) == 4
+    until(lambda: "printed 39" in process._stderr)
+    assert process._thread.is_alive()
 
 
 def test_the_standard_error_of_a_helper_is_shown_whole_and_then_closed(monkeypatch: pytest.MonkeyPatch) -> None:

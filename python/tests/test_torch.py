@@ -193,3 +193,14 @@ def test_what_is_no_loader_is_refused_when_a_reader_of_it_is_made(reader: Any) -
     with pytest.raises(leat.LeatError, match=r"loader is what leat.load returned, not 'pipeline.ts' \(str\)") as raised:
         reader("pipeline.ts")
     assert raised.value.code == "invalid_argument"
+
+
+def test_copy_of_a_batch_of_tensors_stays_as_it_is_when_its_slot_is_used_again() -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 30}, reuse=True, memory=10 * 2**20)
+    kept = [leat.copy(batch) for batch in leat.torch.Loader(loader)]
+    assert [bool((batch["x"] == i).all()) for i, batch in enumerate(kept)] == [True] * 30
+
+
+def test_a_loop_that_keeps_copies_of_tensors_keeps_no_slots() -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 30}, memory=10 * 2**20)
+    assert [batch["i"] for batch in [leat.copy(batch) for batch in leat.torch.Loader(loader)]] == list(range(30))

@@ -53,11 +53,29 @@ class Image:
         self.pixels = pixels
 
 
-@pytest.mark.parametrize("value", [Image(np.arange(6, dtype=np.uint8).reshape(2, 3)), array.array("f", [1, 2])], ids=["interface", "buffer"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        Image(np.arange(6, dtype=np.uint8).reshape(2, 3)),
+        array.array("f", [1, 2]),
+        memoryview(np.array([1.5, 2], dtype=np.float32)),
+        memoryview(b"abcd"),
+        memoryview(np.arange(6, dtype=np.uint8).reshape(2, 3)),
+        np.ma.masked_array([1, 2], mask=[0, 0]),
+    ],
+    ids=["interface", "buffer", "view", "bytes", "view of two dimensions", "nothing masked"],
+)
 def test_arrays_of_other_libraries_are_sent_as_what_numpy_makes_of_them(value: Any) -> None:
     payloads: list[bytes] = []
     sent, expected = decoded(sendable(value, payloads), *payloads), np.asarray(value)
     assert sent.dtype == expected.dtype and sent.tolist() == expected.tolist()
+
+
+@pytest.mark.skipif(not hasattr(np, "dtypes") or not hasattr(np.dtypes, "StringDType"), reason="needs NumPy 2")
+def test_numpys_arrays_of_text_of_any_length_are_sent_as_text() -> None:
+    payloads: list[bytes] = []
+    sent = sendable(np.array([["a", ""], ["ü" * 99, "𝄞"]], dtype=np.dtypes.StringDType()), payloads)
+    assert decoded(sent, *payloads).tolist() == [["a", ""], ["ü" * 99, "𝄞"]]
 
 
 def test_a_payload_that_is_named_twice_is_refused() -> None:

@@ -89,7 +89,8 @@ class Connection:
     @property
     def helper(self) -> Helper:
         """The helper that was opened."""
-        assert self._helper is not None
+        if self._helper is None:
+            raise LeatError("failed_precondition", "This loader is closed: iterate over it again")
         return self._helper
 
     @property
@@ -99,8 +100,13 @@ class Connection:
             self._memory = _half_of_free_memory(self._folder)
         return self._memory
 
+    def close_in_turn(self) -> None:
+        """Ends the helper, also while another thread reads, such as a daemon thread at the end of the program."""
+        with self.lock_to_close():
+            self.close()
+
     def close(self) -> None:
-        """Ends the helper."""
+        """Ends the helper. The caller holds the lock."""
         helper, self._helper = self._helper, None
         if helper is not None:
             helper.close()

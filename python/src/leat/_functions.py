@@ -26,11 +26,14 @@ import numpy as np
 from ._errors import LeatError
 from ._frames import FREED, HEADER, PIPED, PIPED_BYTES_MAX, freed, in_slot, piped
 from ._slots import SLOT_BYTES_MAX
+from ._tree import arrays_in, map_arrays
 from ._wire import Bytes, decode, encode, joined, place_of_fault, sendable, with_arrays
 
 SLOTS = 2
 # Limit of the bytes of a result. The rest of the slot is for the head of its message.
 VALUE_BYTES_MAX = SLOT_BYTES_MAX - 2**20
+# Limit of the characters of an error's message, which the log of a worker and each client gets.
+MESSAGE_CHARS_MAX = 2**14
 
 # The codes of Python's errors, as in TypeScript. All others are `unknown`.
 _CODES: tuple[tuple[type[BaseException], str], ...] = (
@@ -192,8 +195,12 @@ _function = cache(Function)
 def call(request: dict[str, Any]) -> bytes:
     """Makes the requested calls. Returns their encoded outcomes."""
     asked = decode(request["calls"])
+    captures = with_arrays(asked["captures"] or {})
+    # The calls share the arrays, which may be large: no call may change what another one gets.
+    for _, array in arrays_in(captures):
+        array.flags.writeable = False
     payloads: list[bytes] = []
-    outcomes = [_outcome(request, asked["captures"], called, payloads) for called in asked["calls"]]
+    outcomes = [_outcome(request, captures, called, payloads) for called in asked["calls"]]
     head: bytes = msgpack.Packer().pack_array_header(len(outcomes))
     return joined(b"".join([head, *outcomes]), payloads)
 
@@ -203,7 +210,7 @@ def _outcome(request: dict[str, Any], captured: Any, called: dict[str, Any], pay
     before = len(payloads)
     try:
         function = _function(request["file"], request["name"], request["onlyOwn"])
-        given, captures = with_arrays(called["args"]), with_arrays(dict(captured or {}))
+        given, captures = with_arrays(called["args"]), map_arrays(lambda array: array, captured)
         packed = _packed(function(given, called["seed"], captures), payloads)
         if len(packed) + sum(map(len, payloads[before:])) > VALUE_BYTES_MAX:
             raise LeatError("resource_exhausted", f"A function returned more than {VALUE_BYTES_MAX} bytes")
@@ -235,15 +242,29 @@ def _packed(result: Any, payloads: list[bytes]) -> bytes:
 
 
 def _error_fields(error: BaseException) -> dict[str, Any]:
-    """An error as plain data, with the frames of its traceback that are not Leat's."""
+    """An error as plain data, with the frames of its traceback that are not Leat's, and its causes."""
     code = error.code if isinstance(error, LeatError) else next((code for kind, code in _CODES if isinstance(error, kind)), "unknown")
     what = error.message if isinstance(error, LeatError) else "".join(traceback.format_exception_only(error)).strip()
-    hidden = (str(Path(__file__).parent) + os.sep, "<frozen importlib")
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(hidden)]
-    lines = "".join(traceback.format_list(frames)).rstrip()
+    described = traceback.TracebackException.from_exception(error)
+    is_alone = _hide_own_frames(described) == 1
+    lines = "".join(described.stack.format() if is_alone else described.format()).rstrip()
     message = what if lines == "" else f"{what}\n{lines}"
+    if len(message) > MESSAGE_CHARS_MAX:
+        half = MESSAGE_CHARS_MAX // 2
+        message = f"{message[:half]}\n… {len(message) - 2 * half} characters are left out …\n{message[-half:]}"
     # File names may contain lone surrogates, which UTF-8 cannot encode.
     return {"code": code, "message": message.encode(errors="replace").decode()}
+
+
+def _hide_own_frames(described: traceback.TracebackException) -> int:
+    """Removes Leat's frames from an error, its causes, and the errors of a group. Returns how many errors are shown."""
+    hidden = (str(Path(__file__).parent) + os.sep, "<frozen importlib")
+    shown = [described]
+    for one in shown:
+        one.stack[:] = [frame for frame in one.stack if not frame.filename.startswith(hidden)]
+        context = None if one.__suppress_context__ else one.__context__
+        shown += filter(None, [one.__cause__ or context, *(getattr(one, "exceptions", None) or ())])
+    return len(shown)
 
 
 def _outlive_stop_signals() -> None:

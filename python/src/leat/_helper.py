@@ -111,6 +111,11 @@ class Helper:
             raise LeatError("internal", "The helper's first message is not a hello")
 
     @property
+    def is_interrupted(self) -> bool:
+        """Whether a message was interrupted half-way in this process."""
+        return self._is_mid_message and self._ended is None and self.pid == os.getpid()
+
+    @property
     def is_usable(self) -> bool:
         """Whether the helper runs, and no message was interrupted half-way."""
         return not self._is_mid_message and self._process.is_running
@@ -193,7 +198,11 @@ class Helper:
         if self._ended is not None:
             raise self._ended
         if self._is_mid_message:
-            raise LeatError("cancelled", "A call of this loader was interrupted: iterate over it again")
+            raise LeatError(
+                "cancelled",
+                "A call of this loader was interrupted, and its position is not known: give load_state_dict the last state that "
+                "you saved, and iterate over the loader again. Without load_state_dict, that begins the next epoch",
+            )
 
     def _parse(self) -> Received | None:
         """The next message that has arrived whole. Raises `internal`, and ends the helper, if what arrives is no message."""
@@ -312,10 +321,10 @@ def _is_readable(descriptor: int, milliseconds: int) -> bool:
 
 
 def _show(text: str) -> None:
-    """Writes to the program's standard error, unless the program has closed it."""
+    """Writes to the program's standard error, if it can be written to: the program may have replaced it."""
     try:
         sys.stderr.write(text)
-    except (AttributeError, OSError, ValueError):
+    except Exception:
         pass
 
 

@@ -180,6 +180,8 @@ class Loader:
         request, self._reuse, memory, folder, allow = self._arguments
         self._connection = Connection(request, memory, folder, allow)
         self._stream: Stream | None = None
+        # Whether `_resume` is the position of `_stream`, whose helper cannot be used any more.
+        self._is_continuing = False
         # Whether an iteration was begun, even if that failed.
         self._has_begun = False
         # How many epochs were begun after the one that `load_state_dict` restored, or since the beginning.
@@ -187,7 +189,7 @@ class Loader:
         self._follows = Checkpoint()
         # The number of the helper that has begun the last epoch.
         self._counting = 0
-        weakref.finalize(self, self._connection.close)
+        weakref.finalize(self, self._connection.close_in_turn)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_arguments": self._arguments, "_resume": self._resume}
@@ -207,8 +209,19 @@ class Loader:
             self._connection.open()
             self._replace()
             self._has_begun = True
-            self._stream = self._begin()
-            return LoaderIterator(self, self._stream)
+            return LoaderIterator(self, self._begin())
+
+    def _continued(self, stream: Stream) -> Stream:
+        """The stream, or one that begins where it is, in another helper, if Ctrl-C made that of the stream unusable."""
+        if stream is not self._stream:
+            return stream
+        if not self._is_continuing:
+            if stream.is_replaced or stream.is_over or not self._connection.helper.is_interrupted:
+                return stream
+            self._resume = stream.checkpoint()
+            self._is_continuing = True
+        self._connection.open()
+        return self._begin()
 
     def _begin(self) -> Stream:
         """The stream of the position to resume, or of the next epoch."""
@@ -222,11 +235,15 @@ class Loader:
             # The helper may have counted this epoch, or not, and may still be starting it. Another one begins with it again.
             self._connection.close()
             raise
+        if self._stream is not None:
+            self._stream.is_replaced = True
+        self._stream = stream
         if resume is None:
             self._epochs += 1
         else:
             self._follows, self._epochs = Checkpoint(resume.state, ended=resume.state is not None), int(resume.ended or resume.state is None)
             self._resume = None
+        self._is_continuing = False
         return stream
 
     def __len__(self) -> int:
@@ -351,6 +368,7 @@ class Loader:
         return Loader(part, False, memory, folder, allow)
 
     def _replace(self) -> None:
+        self._is_continuing = False
         if self._stream is not None:
             self._stream.is_replaced = True
 
@@ -376,4 +394,5 @@ class LoaderIterator(Iterator[Any]):
                 `resource_exhausted` if the program keeps too many batches.
         """
         with self._loader._connection.lock:
+            self._stream = self._loader._continued(self._stream)
             return self._stream.next()

@@ -183,10 +183,13 @@ class Stream:
             pass  # The next batch fails with this error, and the position is right without it.
 
     @property
+    def is_over(self) -> bool:
+        """Whether the program has got all batches. Answers that came after the end hold nothing."""
+        return self._is_ended and not any(answer.left > 0 for answer in self._answers)
+
+    @property
     def _is_epoch_over(self) -> bool:
-        """Whether the program has got all batches and the end. Answers that came after the end hold nothing."""
-        has_batches = any(answer.left > 0 for answer in self._answers)
-        return self._is_ended and not self._has_reading_failed and not has_batches
+        return self.is_over and not self._has_reading_failed
 
     def add(self, received: Received) -> None:
         """Adds what an answer to `take` has."""

@@ -60,9 +60,12 @@ def sendable(value: Any, payloads: list[bytes]) -> Any:
     Raises:
         LeatError: `invalid_argument` for anything else.
     """
-    if value is None or isinstance(value, (bool, str)):
+    if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, (bytes, bytearray, memoryview)):
+    if isinstance(value, str):
+        _utf8(value, "the text")
+        return value
+    if isinstance(value, (bytes, bytearray)) or isinstance(value, memoryview) and (value.format, value.ndim) == ("B", 1):
         payloads.append(bytes(value))
         return msgpack.ExtType(TYPED_ARRAY, struct.pack(">IB", len(payloads) - 1, 1))
     if isinstance(value, np.bool_):
@@ -73,15 +76,19 @@ def sendable(value: Any, payloads: list[bytes]) -> Any:
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise LeatError("invalid_argument", f"The keys of an element's dict are text, not {list(value)[:8]}")
+        for key in value:
+            _utf8(key, "a dict with the key")
+        if "__proto__" in value:
+            raise LeatError("invalid_argument", 'A function returned a dict with the key "__proto__", which no message may have: rename it')
         return {key: sendable(item, payloads) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [sendable(item, payloads) for item in value]
     if isinstance(value, Ragged):
         payloads.append(np.ascontiguousarray(value.row_splits, dtype="<i8").tobytes())
         head = struct.pack(">I", len(payloads) - 1)
-        return msgpack.ExtType(RAGGED, head + _tensor_of(np.asarray(value.values), payloads))
+        return msgpack.ExtType(RAGGED, head + _tensor_of(_array_of(value.values), payloads))
     if _is_array(value):
-        return msgpack.ExtType(TENSOR, _tensor_of(np.asarray(value), payloads))
+        return msgpack.ExtType(TENSOR, _tensor_of(_array_of(value), payloads))
     raise LeatError("invalid_argument", f"A function returned {type(value).__name__}, which cannot be part of an element")
 
 
@@ -96,12 +103,48 @@ def _is_array(value: object) -> bool:
     return True
 
 
+def _utf8(text: str, what: str) -> bytes:
+    """Refuses text with half of a surrogate pair, as in the names of files that are not UTF-8."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise LeatError(
+            "invalid_argument",
+            f"A function returned {what} {text[:80]!a}, in which character {error.start} is half of a surrogate pair: return "
+            "text.encode(errors='replace').decode(), or bytes",
+        ) from None
+
+
+def _array_of(value: Any) -> npt.NDArray[Any]:
+    """What NumPy makes of an array. Refuses one with a mask, which that would lose."""
+    if isinstance(value, np.ma.MaskedArray) and value.dtype.names is None and np.ma.is_masked(value):
+        raise LeatError(
+            "invalid_argument",
+            f"A function returned an array of shape {value.shape} with masked values, and tensors have no mask: return "
+            "array.filled(value), or array.data and np.ma.getmaskarray(array) as two components",
+        )
+    return np.asarray(value)
+
+
+def _remedy_for(dtype: np.dtype[Any]) -> str:
+    """What to return instead of an array of a dtype that Leat does not have."""
+    if dtype.names is not None:
+        return "return a dict of its fields, as with {name: array[name] for name in array.dtype.names}"
+    if dtype.kind in "Mm":
+        return f"return its numbers, as with array.astype(np.int64), which counts in the unit of {dtype}"
+    if dtype.kind == "c":
+        return "return array.real and array.imag as two components"
+    if dtype.kind == "V" and dtype.type is np.void:
+        return "return its bytes, as with array.view(np.uint8)"
+    return "use another, as with array.astype(np.float32)"
+
+
 def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:
     """The head of a tensor. Appends its content to `payloads`."""
     if any(length >= 2**32 for length in array.shape):
         raise LeatError("invalid_argument", f"An array has the shape {array.shape}, but an axis has at most {2**32 - 1} items: return a smaller one")
-    if array.dtype.kind in "OUS":
-        items = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
+    if array.dtype.kind in "OUST":
+        items = [_utf8(item, "an array with the text") if isinstance(item, str) else item for item in array.ravel().tolist()]
         if not all(isinstance(item, bytes) for item in items):
             raise LeatError(
                 "invalid_argument",
@@ -115,7 +158,7 @@ def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:
     else:
         plain = array.dtype.newbyteorder("<")
         if plain not in DTYPES:
-            raise LeatError("invalid_argument", f"Leat has no dtype {array.dtype}: use another, as with array.astype(np.float32)")
+            raise LeatError("invalid_argument", f"Leat has no dtype {array.dtype}: {_remedy_for(array.dtype)}")
         code = DTYPES.index(plain)
         if array.dtype.kind == "b":
             array = array.view(np.uint8) != 0  # a view of other bytes may hold any

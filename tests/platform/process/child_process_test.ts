@@ -96,3 +96,45 @@ Deno.test("ChildProcess refuses a folder for temporary files with a comma, and n
     assertEquals(await namesIn(`${folder}/a,b`), []);
   });
 });
+
+Deno.test({
+  name:
+    "ChildProcess logs a line that does not end, and says once that more than 1 MiB is left out",
+  ignore: Deno.build.os === "windows",
+  fn: async () => {
+    const script = `{ printf 'a\\nb'; head -c ${
+      2 ** 20
+    } /dev/zero | tr '\\0' x; printf '\\nc\\nd'; } >&2`;
+    const logged: Uint8Array[] = [];
+    const { stderr } = Deno;
+    const write = (chunk: Uint8Array) => logged.push(chunk) && chunk.length;
+    Object.assign(stderr, {
+      write: (chunk: Uint8Array) => Promise.resolve(write(chunk)),
+      writeSync: write,
+    });
+    try {
+      const program = { command: "sh", args: ["-c", script] };
+      const child = new ChildProcess({ name: "printing", program });
+      child.link.catch(() => {});
+      const { stderrTail } = await child.ended;
+      assertStringIncludes(stderrTail, "x\nc\nd");
+      const short = new ChildProcess({
+        name: "printing",
+        program: { command: "sh", args: ["-c", "printf end >&2"] },
+      });
+      short.link.catch(() => {});
+      await short.ended;
+    } finally {
+      Reflect.deleteProperty(stderr, "write");
+      Reflect.deleteProperty(stderr, "writeSync");
+    }
+    const text = new TextDecoder().decode(await new Blob(logged as BlobPart[]).arrayBuffer());
+    assertEquals(text.split("\n").map((line) => line.replace(/x{9,}/, "x…")), [
+      "runner: a",
+      "runner: bx…",
+      "runner: (this process has printed more than 1048576 characters: the rest is left out)",
+      "runner: end",
+      "",
+    ]);
+  },
+});
