@@ -79,6 +79,9 @@ class Reads {
   /** A consumer's newest figures on how it reads; undefined once they are sent to the task. */
   #bandwidth: BandwidthFigures | undefined;
   readonly #rounds: Rounds;
+  /** Consumers that have requested a round, and have not left since. */
+  readonly #readers = new Set<ReaderId>();
+  #hasReaders = false;
   /** The requested rounds that have not begun, each with the function that begins or drops it. */
   readonly #waiting = new Map<number, (step: "begin" | "drop") => void>();
   /** Whether a round is waiting for its group of elements: each group serves one round. */
@@ -95,7 +98,10 @@ class Reads {
     this.#context = context;
     this.#config = config;
     this.#rounds = new Rounds(config.numConsumers);
-    this.#repeats = new Repeats(context.world, { onArrived: releaseArrived });
+    this.#repeats = new Repeats(context.world, {
+      onArrived: releaseArrived,
+      onEnded: (reader) => this.#readers.delete(reader),
+    });
     this.#fetcher = new ElementFetcher(context, config.task, {
       clientId: READS_CLIENT_ID,
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
@@ -122,7 +128,11 @@ class Reads {
       absent: this.#absentOf(request),
     });
     try {
-      return this.#repeats.answer(request, () => this.#read(consumerIndex, round), asker);
+      return this.#repeats.answer(request, () => {
+        this.#readers.add(readerId(asker as Ref, request.clientId));
+        this.#hasReaders = true;
+        return this.#read(consumerIndex, round);
+      }, asker);
     } finally {
       this.#admit();
     }
@@ -159,7 +169,8 @@ class Reads {
 
   /** See `ProxyProtocol.isRead`. All consumers must hold what is in a round: no loop gets less. */
   isRead(): boolean {
-    return !this.#holdsNext && !this.#rounds.isAnyOpen;
+    const haveAllLeft = this.#hasReaders && this.#readers.size === 0;
+    return haveAllLeft || !this.#holdsNext && !this.#rounds.isAnyOpen;
   }
 
   stop(): void {

@@ -392,6 +392,9 @@ export const SPLITS_AT_ONCE_MAX = 32;
 /** The `details.reason` of a refusal because a task has ended. */
 export const TASK_ENDED = "task_ended";
 
+/** In the `details` of an error: it fails the whole iteration, and is not one of the request. */
+export const OF_ITERATION = "ofIteration";
+
 /** The `details.reason` with which `openIteration` asks for a client's id in `follows`. */
 export const TO_FOLLOW = "to_follow";
 

@@ -125,6 +125,11 @@ export class Transactions {
     return this.look(() => look(this.#tx));
   }
 
+  /** See `Transaction.unheard`. */
+  get unheard(): ReadonlySet<string> {
+    return this.#tx.unheard;
+  }
+
   /** Why nothing becomes durable now; undefined if the journal works. */
   get stall(): JournalStall | undefined {
     return this.#opened.journal.stall;

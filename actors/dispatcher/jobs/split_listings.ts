@@ -71,6 +71,8 @@ export interface ListingFailure {
 interface SplitListingsOptions {
   readonly context: ActorContext;
   readonly state: DispatcherState;
+  /** See `Transaction.unheard`. */
+  readonly unheard: ReadonlySet<string>;
   /** See `Transactions.durable`. */
   readonly durable: () => Promise<void> | undefined;
   readonly onListed: (iterationId: number, listing: Listing) => void;
@@ -167,7 +169,8 @@ export class SplitListings {
 
   /**
    * Live workers that serve the iteration, rotated so that different iterations try different ones.
-   * Those that were late come last: one that never answers must not delay each new job.
+   * Those that were late, or were not heard since the dispatcher started, come last: one that never
+   * answers must not delay each new job.
    */
   #workersFor(iterationId: number): Worker[] {
     const { state } = this.#options;
@@ -178,7 +181,8 @@ export class SplitListings {
     );
     const first = iterationId % Math.max(1, workers.length);
     const rotated = [...workers.slice(first), ...workers.slice(0, first)];
-    const isLate = ({ name }: Worker) => this.#late.has(name);
+    const { unheard } = this.#options;
+    const isLate = ({ name }: Worker) => this.#late.has(name) || unheard.has(name);
     return [...rotated.filter((worker) => !isLate(worker)), ...rotated.filter(isLate)];
   }
 

@@ -40,6 +40,7 @@ export class TaskRequests {
     this.#listings = new SplitListings({
       context,
       state: transactions.state,
+      unheard: transactions.unheard,
       durable: () => transactions.durable(),
       onListed: (iterationId, listing) => this.#listed(iterationId, listing),
       onDeath: (iterationId, worker, failure) =>

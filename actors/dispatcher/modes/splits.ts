@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Iteration, Splits } from "../state/entities.ts";
 import { existingTask } from "../jobs/iterations.ts";
-import type { DispatcherProtocol } from "../protocol.ts";
+import { type DispatcherProtocol, OF_ITERATION } from "../protocol.ts";
 import { splitAt, splitCount } from "../../../data/sharding/split_table.ts";
 import type { Transaction } from "../transaction.ts";
 
@@ -30,7 +30,9 @@ export function splitsFor(
   { splits, error }: Iteration,
   { taskId, number, source, repetition }: SplitRequest,
 ): Splits {
-  if (error !== null) throw LeatError.fromWire(error);
+  if (error !== null) {
+    throw LeatError.fromWire({ ...error, details: { ...error.details, [OF_ITERATION]: true } });
+  }
   if (splits === null) {
     throw new LeatError("unavailable", `The splits for task ${taskId} are not listed yet`);
   }

@@ -39,6 +39,7 @@ import {
   type RunnerOutcome,
   type RunnerSettings,
   type RunnerSplits,
+  TASK_FENCED,
 } from "./runner.ts";
 
 /** Limit of remembered ended splits. A task may already have requested steps beyond the end. */
@@ -360,9 +361,16 @@ function failureOf(error: unknown): Extract<RunnerOutcome, { readonly kind: "err
 
 function sourceOf(splits: RunnerSplits): SplitSource {
   return {
-    next: async (source, repetition) => (await splits.next(source, repetition)) ?? END,
+    next: (source, repetition) =>
+      splits.next(source, repetition).then((split) => split ?? END, throwFenced),
     total: (source) => splits.total(source),
   };
+}
+
+/** A task that gets no splits any more ends reading: `ignoreErrors` would ask again and again. */
+function throwFenced(error: unknown): never {
+  const isFenced = LeatError.from(error).details?.["reason"] === TASK_FENCED;
+  throw isFenced ? ReadingFailure.of(error) : error;
 }
 
 /** Delegates to another host, and counts the bytes read from files. */

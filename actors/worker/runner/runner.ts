@@ -79,8 +79,14 @@ export type RunnerOutcome =
   | { readonly kind: "remainder"; readonly frame: Uint8Array; readonly trial?: CompressionTrial }
   | { readonly kind: "end" };
 
+/** The `details.reason` of a failure that ends a task: the dispatcher gives it no splits any more. */
+export const TASK_FENCED = "task_fenced";
+
 export interface RunnerSplits {
-  /** The next split of a source, or null when no splits remain in the repetition. */
+  /**
+   * The next split of a source, or null when no splits remain in the repetition.
+   * @throws {LeatError} with {@linkcode TASK_FENCED} if the task gets no splits any more.
+   */
   next(source: number, repetition: number): Promise<Split | null>;
   total(source: number): Promise<number>;
   /**

@@ -19,9 +19,10 @@ import type {
   TaskStats,
 } from "../protocol.ts";
 import { type RunningTask, taskActor, type TaskOptions, type TaskProtocol } from "./task.ts";
+import { TASK_FENCED } from "../runner/runner.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
-import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
+import { TaskSplits } from "./task_splits.ts";
 
 /** Splits held besides the spare one: while one is produced, the next is already there. */
 const HELD_MAX = 2;

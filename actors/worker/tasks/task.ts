@@ -19,10 +19,15 @@ import { taskChecks } from "../protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../../exactly_once/fetcher.ts";
 import { FinalAcknowledgements } from "../../exactly_once/final_acknowledgements.ts";
 import { PRESSED_IDLE_MS, readerId, releaseArrived, Repeats } from "../../exactly_once/repeats.ts";
-import type { Runner, RunnerFactory, RunnerOutcome } from "../runner/runner.ts";
+import {
+  type Runner,
+  type RunnerFactory,
+  type RunnerOutcome,
+  TASK_FENCED,
+} from "../runner/runner.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline, type TaskPipelineOptions } from "./task_pipeline.ts";
-import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
+import { TaskSplits } from "./task_splits.ts";
 import { RequestQueue, type Waiting } from "./request_queue.ts";
 
 /** Elements produced ahead of requests, per task. */
@@ -321,13 +326,13 @@ class Task implements RunningTask {
 
   #came(outcome: RunnerOutcome): void {
     if (outcome.kind === "end") return this.#end();
+    if (outcome.kind === "error" && this.#endIfFenced(outcome)) return;
     if (outcome.kind === "error" && outcome.isFinal === true) return this.#fail(outcome);
     this.#produced++;
     if ("frame" in outcome) this.#newestBytes = outcome.frame.byteLength;
     const answer: ElementAnswer = "frame" in outcome
       ? { kind: "element", element: this.#pipeline.payloadOf(outcome.frame) }
       : { kind: "error", error: outcome.error };
-    if (this.#endIfFenced(answer)) return;
     const waiting = this.#waiting.shift();
     if (waiting === undefined) {
       this.#ahead.push(answer);
@@ -340,11 +345,11 @@ class Task implements RunningTask {
   }
 
   /**
-   * If the answer says that the dispatcher has ended the task, ends it and returns true. A draining
+   * If the error says that the task gets no splits any more, ends it and returns true. A draining
    * task ends as usual; any other tells its clients nothing.
    */
-  #endIfFenced(answer: ElementAnswer): boolean {
-    if (answer.kind !== "error" || answer.error.details?.["reason"] !== TASK_FENCED) return false;
+  #endIfFenced({ error }: Failure): boolean {
+    if (error.details?.["reason"] !== TASK_FENCED) return false;
     if (this.#draining === undefined) {
       this.#pipeline.retire();
       this.#options.onFenced();

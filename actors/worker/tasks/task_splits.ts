@@ -3,6 +3,7 @@ import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import type { Split } from "../../../data/sharding/splits.ts";
 import {
   type DispatcherProtocol,
+  OF_ITERATION,
   SPARE_SERIES,
   SPLITS_AT_ONCE_MAX,
   TASK_ENDED,
@@ -14,7 +15,7 @@ import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Ref } from "../../runtime/ref.ts";
 import type { ElementGiverProtocol } from "../protocol.ts";
 import type { AssignedSplit } from "./held_split.ts";
-import type { RunnerSplits } from "../runner/runner.ts";
+import { type RunnerSplits, TASK_FENCED } from "../runner/runner.ts";
 
 type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
@@ -27,9 +28,6 @@ const NOT_ADMITTED: readonly LeatErrorCode[] = ["unauthenticated", "permission_d
 
 /** How long a reader may take to read and send elements of a source, in ms. */
 const GIVEN_TIMEOUT_MS = 60_000;
-
-/** The `details.reason` of failed elements once their task has no splits any more. */
-export const TASK_FENCED = "task_fenced";
 
 /** Asks the dispatcher for splits. Requests are numbered, so that a repeated one is handled once. */
 export class TaskSplits {
@@ -130,7 +128,8 @@ export class TaskSplits {
       return await this.#ask(request);
     } catch (error) {
       const failure = LeatError.from(error);
-      if (!NOT_ADMITTED.includes(failure.code)) throw failure;
+      const isOfData = failure.details?.[OF_ITERATION] === true;
+      if (isOfData || !NOT_ADMITTED.includes(failure.code)) throw failure;
       const { taskId } = this.#definition;
       this.#context.world.log("error", `Task ${taskId} gets no splits: ${failure.message}`);
       throw fenced(failure.message);

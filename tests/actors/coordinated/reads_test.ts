@@ -95,6 +95,23 @@ Deno.test("reads acknowledges its task's answers so that the task can end", asyn
   assertEquals(answer, { acknowledged: 4 });
 });
 
+Deno.test("reads says that all is read when all consumers hold their rounds, or have left", async () => {
+  const { bench, reads, read } = coordinated(Dataset.range(4), 2);
+  await using _ = bench;
+  const isRead = () => bench.system.ask(reads, "isRead", null, { timeoutMs: 60_000 });
+  const confirm = (consumerIndex: number) =>
+    bench.system.ask(reads, "confirm", { consumerIndex, round: 0 }, { timeoutMs: 60_000 });
+  assertEquals(await read(0, 0), 0);
+  assertEquals(await isRead(), false);
+  assertEquals(await read(1, 0), 1);
+  await Promise.all([confirm(0), confirm(1)]);
+  assertEquals(await isRead(), false, "the next round is complete");
+  for (const clientId of [0, 1]) {
+    await bench.system.ask(reads, "leave", { clientId }, { timeoutMs: 60_000 });
+  }
+  assertEquals(await isRead(), true);
+});
+
 Deno.test("reads gives no element to two rounds that are requested at once", async () => {
   const { bench, read } = coordinated(Dataset.range(100).repeat(), 2);
   await using _ = bench;

@@ -170,6 +170,19 @@ Deno.test("a worker that answered no listing in time is asked last, until it has
   assertEquals(silent.listings, before + 1);
 });
 
+Deno.test("after a restart, workers that were not heard are asked last", async () => {
+  await using cluster = await TestCluster.start();
+  const [gone, live] = ["a", "b"].map((name) => cluster.worker(name, tableOf(3)));
+  for (const worker of [gone!, live!]) await worker.heartbeat();
+  const datasetId = await cluster.dataset();
+  await cluster.restart();
+  await live!.heartbeat();
+  // Of two successive iterations, one would ask the other worker first.
+  for (const jobName of ["one", "two"]) await cluster.open(datasetId, { jobName });
+  await settle();
+  assertEquals([gone!.listings, live!.listings], [0, 2]);
+});
+
 Deno.test("a worker that cannot be reached is given up for the next one", async () => {
   await using cluster = await TestCluster.start();
   const unreachable = { node: "nowhere", path: "/a", incarnation: "1" };

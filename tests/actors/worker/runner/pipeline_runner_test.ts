@@ -5,7 +5,8 @@ import {
   PipelineRunner,
   PipelineRunners,
 } from "../../../../actors/worker/runner/pipeline_runner.ts";
-import type { RunnerSettings } from "../../../../actors/worker/runner/runner.ts";
+import { type RunnerSettings, TASK_FENCED } from "../../../../actors/worker/runner/runner.ts";
+import { LeatError } from "../../../../core/error.ts";
 import { Dataset } from "../../../../mod.ts";
 import { FramePool } from "../../../../transport/codec.ts";
 import { DenoHost } from "../../../../platform/deno_host.ts";
@@ -42,6 +43,24 @@ Deno.test("PipelineRunners keeps no disposed runner", async () => {
   collectGarbage();
   // The last one may still be in a register.
   assertEquals(refs.slice(0, -1).filter((ref) => ref.deref() !== undefined).length, 0);
+  await runners.close();
+});
+
+Deno.test("a task that gets no splits any more ends reading, also below ignoreErrors", async () => {
+  const runners = new PipelineRunners(new DenoHost());
+  let asked = 0;
+  const splits = {
+    ...NO_SPLITS,
+    next: () => {
+      asked++;
+      const details = { reason: TASK_FENCED };
+      return Promise.reject(new LeatError("failed_precondition", "no more", { details }));
+    },
+  };
+  const settings = { ...settingsOf(Dataset.range(10).ignoreErrors()), splits: true };
+  const outcome = await runners.start(settings, splits).next();
+  assert(outcome.kind === "error" && outcome.isFinal);
+  assertEquals([outcome.error.details, asked], [{ reason: TASK_FENCED }, 1]);
   await runners.close();
 });
 
