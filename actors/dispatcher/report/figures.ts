@@ -26,6 +26,8 @@ const SECONDS_PER_HOUR = 3_600;
 const BYTES_PER_GB = 1e9;
 /** A worker that is asked for a report sends it within this time, in ms. */
 const ANSWER_MS = 5_000;
+/** A member that has not reported for less than this is not called silent, in ms. */
+const SILENT_MIN_MS = 15_000;
 
 interface TaskFigures {
   readonly window: RateWindow;
@@ -335,7 +337,7 @@ function jobOfTask(state: DispatcherState, taskId: number): number | undefined {
 }
 
 function silence(ageMs: number, staleMs: number): number | undefined {
-  return ageMs > staleMs ? ageMs : undefined;
+  return ageMs > Math.max(staleMs, SILENT_MIN_MS) ? ageMs : undefined;
 }
 
 /** The growth of a reported counter. Never negative, whatever is reported: usage only grows. */

@@ -55,6 +55,13 @@ Deno.test("a client that does not report has no figures, and the bottleneck says
   assertMatch(bottleneck.text, /^No current figures\. Client \d+ has not reported for 30 s: /);
 });
 
+Deno.test("a client that reports less often than the autoscaler looks is not silent", async () => {
+  await using cluster = await TestCluster.start({ scaling: { intervalMs: 100, measureMs: 200 } });
+  await waiting(cluster);
+  await cluster.world.advance(5_000);
+  assert((await iterationOf(cluster)).readers[0]!.figures !== null);
+});
+
 Deno.test("the bottleneck of a client that cannot read from a worker is what the client says", async () => {
   await using cluster = await TestCluster.start();
   const { clientId } = await waiting(cluster);
