@@ -14,7 +14,10 @@ export interface Shared {
   keep(): () => void;
 }
 
-/** A state, and the numbers of its node in pre-order: one for each way that leads to the node. */
+/**
+ * A state, and the numbers of its node in pre-order: one for each way that leads to the node. Nodes that
+ * the signature leaves out have no number.
+ */
 type SavedShared = readonly [numbers: readonly number[], state: unknown];
 
 /**
@@ -50,9 +53,9 @@ export function restoreShared(root: DatasetNode, states: unknown, context: Itera
 function sharedIn(root: DatasetNode): Map<Shared, number[]> {
   const found = new Map<Shared, number[]>();
   let numbers = 0;
-  const enter = ({ shared, inputs }: DatasetNode) => {
-    const number = numbers++;
-    if (shared !== undefined) found.getOrInsertComputed(shared, () => []).push(number);
+  const enter = ({ shared, inputs, isLeftOutOfCheckpoints }: DatasetNode) => {
+    if (shared !== undefined) found.getOrInsertComputed(shared, () => []).push(numbers);
+    if (!isLeftOutOfCheckpoints) numbers++;
     inputs.forEach(enter);
   };
   enter(root);

@@ -17,11 +17,12 @@ interface PartInputAttributes {
   readonly cardinality: number;
   /** Whether the operator only configures others. */
   readonly isSetting: boolean;
+  readonly isLeftOutOfCheckpoints: boolean;
 }
 
 /**
  * Below it are as many placeholders as there are operators below the original, so that all operators
- * of the graph keep their numbers, on which their random state depends.
+ * of the graph keep their numbers, on which their random state and saved shared state depend.
  */
 export class PartInputNode extends DatasetNode {
   override readonly division = "whole";
@@ -37,8 +38,7 @@ export class PartInputNode extends DatasetNode {
 
   /** The placeholder for `node`, as the input with this number. */
   static of(node: DatasetNode, input: number): PartInputNode {
-    const { elementSpec: spec, cardinality, isSetting } = node;
-    return new PartInputNode({ input, spec, cardinality, isSetting }, node.inputs.map(filler));
+    return placeholder(node, { input, spec: node.elementSpec });
   }
 
   get input(): number | undefined {
@@ -52,6 +52,10 @@ export class PartInputNode extends DatasetNode {
 
   override get attributes(): Attributes {
     return { ...this.#attributes };
+  }
+
+  override get isLeftOutOfCheckpoints(): boolean {
+    return this.#attributes.isLeftOutOfCheckpoints;
   }
 
   override get elementSpec(): ElementSpec {
@@ -68,6 +72,10 @@ export class PartInputNode extends DatasetNode {
   }
 }
 
-function filler({ cardinality, isSetting, inputs }: DatasetNode): PartInputNode {
-  return new PartInputNode({ cardinality, isSetting }, inputs.map(filler));
+function placeholder(
+  { cardinality, isSetting, isLeftOutOfCheckpoints, inputs }: DatasetNode,
+  ofInput: Pick<PartInputAttributes, "input" | "spec"> = {},
+): PartInputNode {
+  const attributes = { ...ofInput, cardinality, isSetting, isLeftOutOfCheckpoints };
+  return new PartInputNode(attributes, inputs.map((below) => placeholder(below)));
 }

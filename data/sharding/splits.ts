@@ -285,17 +285,13 @@ export class KeptSplits {
 
   /** The splits for one more pass. Requests further ones if it reads on where the others ended. */
   pass(): SplitSource {
-    const taken = new Map<string, number>();
+    const passes = new Map<string, KeptPass>();
     return {
       next: (sourceIndex, repetition) => {
         const key = `${sourceIndex}/${repetition}`;
         const kept = this.#kept.getOrInsertComputed(key, () => []);
-        const position = taken.get(key) ?? 0;
-        taken.set(key, position + 1);
-        return kept[position] ??= this.#request(
-          sourceIndex,
-          repetition,
-          () => delete kept[position],
+        return passes.getOrInsertComputed(key, () => new KeptPass()).next((position) =>
+          kept[position] ??= this.#request(sourceIndex, repetition, kept)
         );
       },
       total: (sourceIndex) => this.#source.total(sourceIndex),
@@ -303,9 +299,28 @@ export class KeptSplits {
     };
   }
 
-  #request(sourceIndex: number, repetition: number, onFailed: () => void) {
+  #request(sourceIndex: number, repetition: number, kept: Promise<Split | typeof END>[]) {
     const split = this.#source.next(sourceIndex, repetition);
-    split.catch(onFailed);
+    split.catch(() => void kept.pop()); // It is the last one: no pass reads on before it is there.
     return split;
+  }
+}
+
+/**
+ * One pass over kept splits. Calls are answered one after the other, because a failed one takes no
+ * split: its gap would be requested by the next pass, which could end there.
+ */
+class KeptPass {
+  #position = 0;
+  #last: Promise<unknown> = Promise.resolve();
+
+  next(at: (position: number) => Promise<Split | typeof END>): Promise<Split | typeof END> {
+    const next = this.#last.then(async () => {
+      const split = await at(this.#position);
+      this.#position++;
+      return split;
+    });
+    this.#last = next.catch(() => {});
+    return next;
   }
 }

@@ -4,9 +4,16 @@
 import { Dataset, LeatError } from "../../../mod.ts";
 import { hashBytes } from "../../../core/hash.ts";
 import { signatureOf } from "../../../data/checkpoint/saving.ts";
+import { restoreShared, saveShared } from "../../../data/checkpoint/shared_state.ts";
+import { openIterator } from "../../../data/dataset_iterator.ts";
+import { withInputs } from "../../../data/deterministic/chain.ts";
+import { PartInputNode } from "../../../data/foreign/part_input.ts";
+import type { CacheNode } from "../../../data/operators/caching/cache.ts";
+import { rootContext } from "../../../data/root_context.ts";
 import { graphText, ValueWriter } from "../../../data/wire.ts";
 import { assert, assertEquals, assertNotEquals, assertRejects } from "../../assert.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
+import { MemoryHost } from "../lib/memory_host.ts";
 
 Deno.test("a checkpoint of indexed sources, take, skip and shuffle continues at its position", async () => {
   await assertCheckpointLaw(() => Dataset.range(7));
@@ -130,6 +137,78 @@ Deno.test("restore takes a state saved with other settings that change no elemen
       assertEquals(error.code, "failed_precondition");
     }
   }
+});
+
+/** Wraps a dataset in settings that change no elements, or leaves it as it is. */
+type Setting = <T>(dataset: Dataset<T>) => Dataset<T>;
+
+/** Pipelines with each kind of state that iterators share, with settings above their first operators. */
+const SHARING: Record<string, (set: Setting) => Dataset<unknown>> = {
+  shuffle: (set) => set(Dataset.range(6)).shuffle(6, { reshuffleEachIteration: false }).repeat(3),
+  globalShuffle: (set) =>
+    set(Dataset.range(6).globalShuffle({ reshuffleEachIteration: false })).repeat(3),
+  random: (set) => set(Dataset.random()).take(5).repeat(3),
+  sampleFromDatasets: (set) =>
+    Dataset.sampleFromDatasets([Dataset.range(3), set(Dataset.range(3, 6))], {
+      rerandomizeEachIteration: false,
+    }).repeat(3),
+  cache: (set) => set(Dataset.range(6).shuffle(6)).cache().repeat(3),
+  "caches of equal length": (set) =>
+    Dataset.zip([
+      set(Dataset.range(6).shuffle(6)).cache(),
+      set(Dataset.range(6, 12).shuffle(6)).cache(),
+    ]).repeat(3),
+  "a cache of a dataset that a function made": (set) =>
+    Dataset.range(2).flatMap((_, { Dataset }) =>
+      set(Dataset.range(5).shuffle(5).cache()).repeat(2)
+    ),
+  snapshot: (set) => set(Dataset.range(6).shuffle(6)).snapshot("/snapshot").repeat(3),
+};
+
+for (const [name, make] of Object.entries(SHARING)) {
+  Deno.test(`restore of ${name} finds shared state though settings that change no elements differ`, async () => {
+    const none: Setting = (dataset) => dataset;
+    const threads: Setting = (dataset) => dataset.withOptions({ threads: false });
+    const pipelines = {
+      "no settings": () => make(none),
+      "settings on top": () => threads(make(none)),
+      "settings in the middle": () => make(threads),
+      "settings in both places": () => threads(threads(make(threads))),
+    };
+    for (const [before, saved] of Object.entries(pipelines)) {
+      const host = new MemoryHost();
+      await using iterator = openIterator(saved().node, { host });
+      for (let i = 0; i < 8; i++) await iterator.next();
+      const state = await iterator.save();
+      const contents = new Map(host.contents);
+      const rest = await Array.fromAsync(iterator);
+      assert(rest.length > 0);
+      for (const [after, other] of Object.entries(pipelines)) {
+        host.contents = new Map(contents);
+        await using restored = openIterator(other().node, { host });
+        await restored.restore(state);
+        assertEquals(await Array.fromAsync(restored), rest, `${before}, then ${after}`);
+      }
+    }
+  });
+}
+
+Deno.test("PartInputNode numbers shared state behind it as if settings that change no elements were not there", async () => {
+  const partOf = (...settings: object[]) => {
+    const below = settings.reduce<Dataset<number>>(
+      (at, set) => at.withOptions(set),
+      Dataset.range(1),
+    );
+    const above = settings.reduce<Dataset<number>>((at, set) => at.withOptions(set), below.take(1));
+    const zip = Dataset.zip([above, Dataset.range(3).cache()]).node;
+    return withInputs(zip, [PartInputNode.of(above.node, 0), zip.inputs[1]!]);
+  };
+  const part = partOf({ threads: false });
+  await Array.fromAsync(openIterator(part.inputs[1]!));
+  const states = saveShared(part, rootContext(part, {}));
+  const equal = partOf();
+  restoreShared(equal, states, rootContext(equal, {}));
+  assertEquals((equal.inputs[1] as CacheNode).isFull, true);
 });
 
 Deno.test("save and restore go by what captures held when their iterators began", async () => {

@@ -364,16 +364,60 @@ Deno.test("a task repeats the splits of its first pass until its cache is full",
   }
 });
 
-Deno.test("KeptSplits requests again what failed", async () => {
-  const answers = [Promise.resolve(1), Promise.reject(new Error("away")), Promise.resolve(2)];
-  const next = () => answers.shift()!.then((start) => ({ start, stop: start }));
-  const kept = new KeptSplits({ next, total: () => Promise.resolve(2) });
-  const first = kept.pass();
-  assertEquals((await first.next(0, 0) as Split).start, 1);
-  await assertRejects(() => first.next(0, 0), Error, "away");
-  const second = kept.pass();
-  const starts = [await second.next(0, 0), await second.next(0, 0)].map((s) => (s as Split).start);
-  assertEquals(starts, [1, 2]);
+/** Answers with splits that start at these numbers; null fails. Then END. */
+function answering(...starts: (number | null)[]): SplitSource {
+  const next = (): Promise<Split | typeof END> => {
+    const start = starts.shift();
+    if (start === null) return Promise.reject(new Error("away"));
+    return Promise.resolve(start === undefined ? END : { start, stop: start });
+  };
+  return { next, total: () => Promise.resolve(starts.length) };
+}
+
+/** The results of as many calls that do not wait for each other. */
+async function startsOf(pass: SplitSource, count: number) {
+  const calls = Array.from({ length: count }, () => pass.next(0, 0));
+  const answers = await Promise.allSettled(calls);
+  return answers.map((answer) => {
+    if (answer.status === "rejected") return (answer.reason as Error).message;
+    return answer.value === END ? "end" : answer.value.start;
+  });
+}
+
+Deno.test("KeptSplits requests again what failed, and leaves no gap for later passes", async () => {
+  for (const callsAtOnce of [1, 5]) {
+    const kept = new KeptSplits(answering(1, null, 2, 3));
+    const first = kept.pass();
+    const found = [];
+    while (found.length < 5) found.push(...await startsOf(first, callsAtOnce));
+    assertEquals(found, [1, "away", 2, 3, "end"]);
+    assertEquals(await startsOf(kept.pass(), 4), [1, 2, 3, "end"]);
+  }
+});
+
+Deno.test("KeptSplits gives the same splits to passes that meet at a request that fails", async () => {
+  const kept = new KeptSplits(answering(1, null, 2, null, 3));
+  const [first, second] = [kept.pass(), kept.pass()];
+  const found = await Promise.all([startsOf(first, 6), startsOf(second, 6)]);
+  for (const starts of found) assertEquals(starts, [1, "away", 2, "away", 3, "end"]);
+  assertEquals(await startsOf(kept.pass(), 4), [1, 2, 3, "end"]);
+});
+
+Deno.test("a cache is filled with all splits of its task though a request failed", async () => {
+  const dataset = Dataset.range(8).cache().ignoreErrors().repeat(3);
+  const all = [0, 1, 2, 3, 4, 5, 6, 7];
+  const two = [{ start: 0, stop: 2 }, { start: 2, stop: 8 }];
+  for (const failing of [1, 2, 3]) {
+    const { next, total } = new Provider([two]).source();
+    let calls = 0;
+    const fails = () => ++calls === failing;
+    const source: SplitSource = {
+      next: (source, repetition) =>
+        fails() ? Promise.reject(new Error("away")) : next(source, repetition),
+      total,
+    };
+    assertEquals(await run(dataset, source), [...all, ...all, ...all], `request ${failing}`);
+  }
 });
 
 Deno.test("a salt gives a task its own order, even with a seed in shuffle", async () => {

@@ -209,6 +209,36 @@ testInline(
 );
 
 testInline(
+  "restore of a DETERMINISTIC dataset finds a cache at the reader though settings that change no elements differ",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const threads = (dataset: Dataset<unknown>) => dataset.withOptions({ threads: false });
+    const make = (set: typeof threads) => {
+      const parts = [0, 40].map((from) => set(Dataset.range(from, from + 20).shuffle(9)).take(3));
+      const [left, right] = parts.map((part) => set(part.cache()));
+      return distributed(set(Dataset.zip([left!, right!])), cluster).repeat(3);
+    };
+    const pipelines = [
+      () => make((dataset) => dataset),
+      () => make(threads),
+      () => threads(make(threads)),
+    ];
+    for (const saved of pipelines) {
+      await using iterator = saved().iterator();
+      await readOutcomes(iterator, 4);
+      const state = await iterator.save();
+      const rest = await outcomesOf(iterator);
+      assertEquals(rest.length, 5);
+      for (const other of pipelines) {
+        await using restored = other().iterator();
+        await restored.restore(state);
+        assertEquals(await outcomesOf(restored), rest);
+      }
+    }
+  },
+);
+
+testInline(
   "an element that fails at the reader of a DETERMINISTIC dataset names its operator as in the pipeline",
   async (start) => {
     await using cluster = await start({ workers: 1 });
