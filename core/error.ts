@@ -133,7 +133,7 @@ export function innermostCause(error: unknown): unknown {
 }
 
 /** A field of a thrown value; undefined if reading it throws. */
-function fieldOf(value: unknown, field: keyof WireError | "name"): unknown {
+export function fieldOf(value: unknown, field: keyof WireError | "name" | "stack"): unknown {
   try {
     return (value as Record<string, unknown>)[field];
   } catch {
