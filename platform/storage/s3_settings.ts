@@ -23,7 +23,10 @@ export interface S3Options {
   readonly accessKeyId?: string;
   /** Default: `AWS_SECRET_ACCESS_KEY`. */
   readonly secretAccessKey?: string;
-  /** The session token of temporary credentials, with both keys. Default: `AWS_SESSION_TOKEN`. */
+  /**
+   * The session token of temporary credentials, with both keys; `""` is none. Default:
+   * `AWS_SESSION_TOKEN`.
+   */
   readonly sessionToken?: string;
   /** Sends unsigned requests, whatever the environment says. Default false. */
   readonly anonymous?: boolean;
@@ -85,7 +88,8 @@ export function checkS3Options(what: string, options: S3Options | undefined): vo
     throw invalidArgument(what, "addressing", '"path" or "host"', addressing);
   }
   for (const [name, text] of Object.entries(texts)) {
-    if (text === undefined || typeof text === "string" && text !== "") continue;
+    const isValid = typeof text === "string" && (text !== "" || name === "sessionToken");
+    if (text === undefined || isValid) continue;
     throw new LeatError("invalid_argument", `${what}: ${name} must be a non-empty string`);
   }
 }
@@ -113,11 +117,12 @@ function endpointUrl(text: string): URL {
 
 /** All of them come from one source: never an id from the options with the environment's secret. */
 function credentialsOf(options: S3Options, env: ReadEnv): S3Credentials | undefined {
-  const given = [options.accessKeyId, options.secretAccessKey, options.sessionToken]
+  const token = options.sessionToken || undefined;
+  const given = [options.accessKeyId, options.secretAccessKey, token]
     .some((part) => part !== undefined);
   const accessKeyId = given ? options.accessKeyId : env("AWS_ACCESS_KEY_ID");
   const secretAccessKey = given ? options.secretAccessKey : env("AWS_SECRET_ACCESS_KEY");
-  const sessionToken = given ? options.sessionToken : env("AWS_SESSION_TOKEN");
+  const sessionToken = given ? token : env("AWS_SESSION_TOKEN");
   if (!given && accessKeyId === undefined && secretAccessKey === undefined) return undefined;
   if (accessKeyId === undefined || secretAccessKey === undefined) {
     const missing = accessKeyId === undefined
