@@ -67,12 +67,20 @@ export function readEnv(variable: string): string | undefined {
   return state === "granted" ? Deno.env.get(variable) || undefined : undefined;
 }
 
+/** Refuses anything but an object, without showing it: in place of options, a secret may be given. */
+export function requireObject(what: string, options: unknown): void {
+  if (options === undefined) return;
+  if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
+  throw new LeatError("invalid_argument", `${what} must be an object of options`);
+}
+
 /**
  * Refuses unknown names and values of another type: a misspelt key would send unsigned requests, and a
  * misspelt endpoint would send them to Amazon.
- * @param what What messages call the options. They do not show texts, which may be secrets.
+ * @param what What messages call the options. They do not show values that may be secrets.
  */
 export function checkS3Options(what: string, options: S3Options | undefined): void {
+  requireObject(what, options);
   const check = optionsOf<S3Options>(what, {
     endpoint: true,
     region: true,
