@@ -1,5 +1,5 @@
 /** The error class of Leat, with gRPC's codes, and its plain-data form for the wire. */
-import { shownLines } from "./shown_text.ts";
+import { shownLines, shownUrls } from "./shown_text.ts";
 
 /** The gRPC canonical codes, in snake case. `ok` is absent: success throws nothing. */
 export const LEAT_ERROR_CODES = [
@@ -132,8 +132,29 @@ export function innermostCause(error: unknown): unknown {
   return causesOf(error).at(-1) ?? error;
 }
 
+/**
+ * Returns a copy of another program's error and its causes, with {@linkcode shownUrls} applied to their
+ * messages. The copy has no stack traces, because these repeat the messages.
+ *
+ * @param known A URL that the messages may name.
+ */
+export function withShownUrls(error: unknown, known?: string, depth = 0): unknown {
+  if (!Error.isError(error)) return error;
+  const cause = fieldOf(error, "cause");
+  const name = fieldOf(error, "name");
+  const shown = new Error(
+    shownUrls(messageOf(error), known),
+    cause === undefined || depth >= WIRE_ERROR_DEPTH_MAX
+      ? undefined
+      : { cause: withShownUrls(cause, known, depth + 1) },
+  );
+  if (typeof name === "string") shown.name = name;
+  shown.stack = `${shown.name}: ${shown.message}`;
+  return shown;
+}
+
 /** A field of a thrown value; undefined if reading it throws. */
-function fieldOf(value: unknown, field: keyof WireError | "name"): unknown {
+export function fieldOf(value: unknown, field: keyof WireError | "name" | "stack"): unknown {
   try {
     return (value as Record<string, unknown>)[field];
   } catch {

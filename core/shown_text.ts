@@ -112,9 +112,6 @@ const HOST_AND_PORT = /^(?:\[[\da-f:.]+\]|[\p{L}\p{M}\p{N}_.-]*)(?::\d*)?(?:[\\/
 /** Characters after a URL that belong to the sentence around it. */
 const BEHIND_URL = "().,:;'\"`";
 
-/** Deeper causes are left out, because causes may be circular. */
-const CAUSES_MAX = 8;
-
 /**
  * Returns a file's path for messages. A URL loses its user, password, query and fragment, which may
  * be secrets, such as the signature of a signed URL. Local paths stay as they are. `s3://` and `gs://`
@@ -215,24 +212,6 @@ class QuotationEnds {
 function nextMatch(pattern: RegExp, text: string, from: number): RegExpExecArray | null {
   pattern.lastIndex = from;
   return pattern.exec(text);
-}
-
-/**
- * Returns a copy of another program's error and its causes, with {@linkcode shownUrls} applied to their
- * messages. The copy has no stack traces, because these repeat the messages.
- */
-export function withShownUrls(error: unknown, known?: string, depth = 0): unknown {
-  if (!Error.isError(error)) return error;
-  const { cause } = error;
-  const shown = new Error(
-    shownUrls(error.message, known),
-    cause === undefined || depth >= CAUSES_MAX
-      ? undefined
-      : { cause: withShownUrls(cause, known, depth + 1) },
-  );
-  shown.name = error.name;
-  shown.stack = `${shown.name}: ${shown.message}`;
-  return shown;
 }
 
 /** Returns the known name that was probably meant; undefined if none is near. */

@@ -1,6 +1,6 @@
 /** Requests a dispatcher's state over HTTP, with an error for each kind of failure. */
-import { innermostCause, LeatError } from "../../core/error.ts";
-import { shownPath, withShownUrls } from "../../core/shown_text.ts";
+import { innermostCause, LeatError, withShownUrls } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import type { DispatcherDescription } from "../../mod.ts";
 import { DiallerSide } from "../../transport/web_socket/tokens/proof.ts";
 import { tlsRemedy } from "../../transport/web_socket/remedies.ts";

@@ -34,7 +34,8 @@ const AUTOTUNE_PARALLEL_READS = 4;
 export interface FileSourceOptions {
   /**
    * How all files are compressed. With `"auto"`, the name of each file decides (`.gz`, `.tgz`, `.zst`,
-   * `.zz` and similar ones). Default: no compression.
+   * `.zz` and similar ones): of a URL the end of its path, or of its query if the last part of the path
+   * has no ".". Default: no compression.
    */
   readonly compression?: FileCompression | undefined;
   /**

@@ -221,7 +221,7 @@ function checkDecode(value: unknown): ImageDecodeOptions | false {
     throw invalidArgument("imageFolder", "decode", `false or { ${allowed.join(", ")} }`, value);
   }
   const { resize, channels = 3 } = value as ImageDecodeOptions;
-  if (resize !== undefined) {
+  if (resize !== undefined && resize !== null) {
     checkInteger("imageFolder", "decode.resize.width", resize.width, 1);
     checkInteger("imageFolder", "decode.resize.height", resize.height, 1);
   }

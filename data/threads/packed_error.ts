@@ -1,5 +1,5 @@
 /** Errors of functions as plain data, with stacks and causes, for another thread of this program. */
-import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { fieldOf, LeatError, type LeatErrorCode } from "../../core/error.ts";
 
 /** A thrown value. */
 export interface PackedError {
@@ -17,21 +17,26 @@ const CAUSES_MAX = 8;
 
 /** A thrown value as plain data. Never throws. */
 export function packError(thrown: unknown, depth = 0): PackedError {
-  try {
-    if (Error.isError(thrown)) return packed(thrown, depth);
-  } catch {
-    // A getter of the error threw.
-  }
-  return { message: LeatError.from(thrown).message };
-}
-
-function packed(thrown: Error, depth: number): PackedError {
-  const { name, message, stack, cause } = thrown;
+  if (!Error.isError(thrown)) return { message: LeatError.from(thrown).message };
+  const cause = fieldOf(thrown, "cause");
   return {
-    ...(thrown instanceof LeatError ? { code: thrown.code, details: thrown.toWire().details } : {}),
-    ...{ name, message, stack },
+    ...(thrown instanceof LeatError ? leatFields(thrown) : {}),
+    name: textOf(thrown, "name") ?? "Error",
+    message: textOf(thrown, "message") ?? LeatError.from(thrown).toWire().message,
+    stack: textOf(thrown, "stack"),
     ...(cause === undefined || depth >= CAUSES_MAX ? {} : { cause: packError(cause, depth + 1) }),
   };
+}
+
+function leatFields(error: LeatError): Pick<PackedError, "code" | "details"> {
+  const { code, details } = error.toWire();
+  return { code, details };
+}
+
+/** A field that is a text. Others might not be plain data. */
+function textOf(thrown: Error, field: "name" | "message" | "stack"): string | undefined {
+  const value = fieldOf(thrown, field);
+  return typeof value === "string" ? value : undefined;
 }
 
 /** The error that was packed. A thrown value that was not an error is returned as text. */

@@ -1,6 +1,6 @@
 /** Imports a user function from the module that exports it. */
-import { LeatError, type LeatErrorCode } from "../../core/error.ts";
-import { shownPath, shownUrls, withShownUrls } from "../../core/shown_text.ts";
+import { fieldOf, LeatError, type LeatErrorCode, withShownUrls } from "../../core/error.ts";
+import { shownPath, shownUrls } from "../../core/shown_text.ts";
 import type { Host } from "../host.ts";
 import type { AnyFunction } from "./user_function.ts";
 
@@ -66,9 +66,7 @@ async function importInTime(module: string, host: ModuleHost): Promise<Record<st
  */
 function importCode(error: unknown): LeatErrorCode {
   if (error instanceof LeatError) return error.code;
-  // A module may throw anything, `null` too.
-  if (!Error.isError(error)) return "failed_precondition";
-  const { code, message } = error as { code?: unknown; message: unknown };
-  const missing = code === "ERR_MODULE_NOT_FOUND" && /not found/i.test(String(message));
+  const { message } = LeatError.from(error);
+  const missing = fieldOf(error, "code") === "ERR_MODULE_NOT_FOUND" && /not found/i.test(message);
   return missing ? "not_found" : "failed_precondition";
 }

@@ -37,14 +37,17 @@ const checkNormalize = optionsOf<Normalization>("image.decode: normalize", {
 });
 
 /**
- * Makes the plan for an image of the size `whole`.
+ * Makes the plan for an image of the size `whole`. Options from JSON may have null where a crop, a size or
+ * a flip is absent.
  * @throws {LeatError} `invalid_argument` for invalid options.
  */
 export function decodePlan(given: ImageDecodeOptions, whole: PixelSize): DecodePlan {
   const options = checkOptions(given);
-  const { channels = 3, flip = false, normalize, layout = "HWC", dctMethod } = options;
+  const { channels = 3, normalize, layout = "HWC", dctMethod } = options;
   const { dtype = normalize === undefined ? "uint8" : "float32" } = options;
   const { width, height } = whole;
+  const flip = options.flip ?? false;
+  const crop = options.crop ?? { x: 0, y: 0, width, height };
   if (![1, 3, 4].includes(channels)) {
     throw invalid(`An image has 1, 3 or 4 channels, not ${showFields(channels)}.`);
   }
@@ -72,9 +75,8 @@ export function decodePlan(given: ImageDecodeOptions, whole: PixelSize): DecodeP
         `image.flip(image, "vertical") mirrors top and bottom.`,
     );
   }
-  const { crop = { x: 0, y: 0, width, height } } = options;
   requireCrop(crop, whole);
-  const { resize: size = { width: crop.width, height: crop.height } } = options;
+  const size = options.resize ?? { width: crop.width, height: crop.height };
   requireSize(size);
   const isPlain = crop.width === width && crop.height === height && size.width === width &&
     size.height === height && !flip && dtype === "uint8" && layout === "HWC";

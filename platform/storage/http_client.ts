@@ -1,7 +1,7 @@
 /** HTTP requests to far storage, with timeouts. An error's code says whether to retry. */
 
-import { innermostCause, LeatError, type LeatErrorCode } from "../../core/error.ts";
-import { shownText, withShownUrls } from "../../core/shown_text.ts";
+import { innermostCause, LeatError, type LeatErrorCode, withShownUrls } from "../../core/error.ts";
+import { shownText } from "../../core/shown_text.ts";
 import { TIMER_MS_MAX } from "../../data/check.ts";
 import { Retries, type RetryOptions, type RetryTiming } from "./retries.ts";
 

@@ -23,7 +23,10 @@ export interface S3Options {
   readonly accessKeyId?: string;
   /** Default: `AWS_SECRET_ACCESS_KEY`. */
   readonly secretAccessKey?: string;
-  /** The session token of temporary credentials, with both keys. Default: `AWS_SESSION_TOKEN`. */
+  /**
+   * The session token of temporary credentials, with both keys; `""` is none. Default:
+   * `AWS_SESSION_TOKEN`.
+   */
   readonly sessionToken?: string;
   /** Sends unsigned requests, whatever the environment says. Default false. */
   readonly anonymous?: boolean;
@@ -64,12 +67,20 @@ export function readEnv(variable: string): string | undefined {
   return state === "granted" ? Deno.env.get(variable) || undefined : undefined;
 }
 
+/** Refuses anything but an object, without showing it: in place of options, a secret may be given. */
+export function requireObject(what: string, options: unknown): void {
+  if (options === undefined) return;
+  if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
+  throw new LeatError("invalid_argument", `${what} must be an object of options`);
+}
+
 /**
  * Refuses unknown names and values of another type: a misspelt key would send unsigned requests, and a
  * misspelt endpoint would send them to Amazon.
- * @param what What messages call the options. They do not show texts, which may be secrets.
+ * @param what What messages call the options. They do not show values that may be secrets.
  */
 export function checkS3Options(what: string, options: S3Options | undefined): void {
+  requireObject(what, options);
   const check = optionsOf<S3Options>(what, {
     endpoint: true,
     region: true,
@@ -85,7 +96,8 @@ export function checkS3Options(what: string, options: S3Options | undefined): vo
     throw invalidArgument(what, "addressing", '"path" or "host"', addressing);
   }
   for (const [name, text] of Object.entries(texts)) {
-    if (text === undefined || typeof text === "string" && text !== "") continue;
+    const isValid = typeof text === "string" && (text !== "" || name === "sessionToken");
+    if (text === undefined || isValid) continue;
     throw new LeatError("invalid_argument", `${what}: ${name} must be a non-empty string`);
   }
 }
@@ -113,11 +125,12 @@ function endpointUrl(text: string): URL {
 
 /** All of them come from one source: never an id from the options with the environment's secret. */
 function credentialsOf(options: S3Options, env: ReadEnv): S3Credentials | undefined {
-  const given = [options.accessKeyId, options.secretAccessKey, options.sessionToken]
+  const token = options.sessionToken || undefined;
+  const given = [options.accessKeyId, options.secretAccessKey, token]
     .some((part) => part !== undefined);
   const accessKeyId = given ? options.accessKeyId : env("AWS_ACCESS_KEY_ID");
   const secretAccessKey = given ? options.secretAccessKey : env("AWS_SECRET_ACCESS_KEY");
-  const sessionToken = given ? options.sessionToken : env("AWS_SESSION_TOKEN");
+  const sessionToken = given ? token : env("AWS_SESSION_TOKEN");
   if (!given && accessKeyId === undefined && secretAccessKey === undefined) return undefined;
   if (accessKeyId === undefined || secretAccessKey === undefined) {
     const missing = accessKeyId === undefined

@@ -11,7 +11,13 @@ import { HttpClient, type RequestOptions } from "./http_client.ts";
 import type { HttpOptions, MayFollow } from "./http_files.ts";
 import type { ImageLimits } from "../media/images.ts";
 import type { RetryTiming } from "./retries.ts";
-import { checkS3Options, readEnv, type S3Options, s3Settings } from "./s3_settings.ts";
+import {
+  checkS3Options,
+  readEnv,
+  requireObject,
+  type S3Options,
+  s3Settings,
+} from "./s3_settings.ts";
 
 /** Options of far storage. Plain data, so that it can be sent to threads. */
 export interface StorageOptions {
@@ -35,6 +41,7 @@ export interface StorageOptions {
  * @throws {LeatError} `invalid_argument`.
  */
 export function checkStorageOptions(what: string, options: StorageOptions): void {
+  requireObject(what, options);
   const checkNames = optionsOf<StorageOptions>(what, {
     s3: true,
     gs: true,
@@ -54,8 +61,9 @@ export function checkStorageOptions(what: string, options: StorageOptions): void
   checkRequests(requests);
 }
 
-/** Messages do not show headers, which may be secrets. */
+/** Messages do not show values, which may be secrets. */
 function checkHttpOptions(what: string, options: HttpOptions | undefined): void {
+  requireObject(what, options);
   const { headers = {} } = optionsOf<HttpOptions>(what, { headers: true })(options);
   const isChecked = isPlainObject(headers) && Object.values(headers).every(isPlainObject);
   if (isChecked) return;

@@ -8,6 +8,7 @@ import {
   WIRE_ERROR_DEPTH_MAX,
   WIRE_MESSAGE_LENGTH_MAX,
   type WireError,
+  withShownUrls,
 } from "../../core/error.ts";
 import {
   assert,
@@ -242,4 +243,27 @@ Deno.test("causesOf and innermostCause end at an error that is its own cause", (
   assertEquals(causesOf(error).length, WIRE_ERROR_DEPTH_MAX + 1);
   assertStrictEquals(innermostCause(error), error);
   assertEquals(causesOf("no error"), []);
+});
+
+Deno.test("withShownUrls copies an error and its causes without the secrets of URLs", () => {
+  const inner = new TypeError("http://u:secret@host/ ended");
+  const outer = withShownUrls(new Error("http://host/?secret failed", { cause: inner })) as Error;
+  assertEquals(outer.message, "http://host/?… failed");
+  assertEquals((outer.cause as Error).message, "http://host/ ended");
+  assertEquals((outer.cause as Error).name, "TypeError");
+  assert(!JSON.stringify(LeatError.from(outer).toWire()).includes("secret"));
+  assert(!Deno.inspect(outer).includes("secret"));
+});
+
+Deno.test("withShownUrls ends at an error that is its own cause", () => {
+  const shown = withShownUrls(circularError("http://host/?secret failed"));
+  assertEquals(LeatError.from(shown).message, "http://host/?… failed");
+});
+
+Deno.test("withShownUrls copies an error with fields that throw when they are read", () => {
+  const error = new TypeError("odd");
+  for (const field of ["name", "message", "cause"]) {
+    Object.defineProperty(error, field, { get: () => assert(false, "read") });
+  }
+  assertInstanceOf(withShownUrls(error), Error);
 });

@@ -1,8 +1,6 @@
 /** What messages show of texts and URLs of others. */
 
 import { assert, assertEquals } from "../assert.ts";
-import { LeatError } from "../../core/error.ts";
-import { circularError } from "../lib/circular_error.ts";
 import fc from "../lib/properties.ts";
 import {
   shellWord,
@@ -11,7 +9,6 @@ import {
   shownPath,
   shownText,
   shownUrls,
-  withShownUrls,
 } from "../../core/shown_text.ts";
 
 Deno.test("shownText and shownJson escape marks of direction, and characters that take no place", () => {
@@ -152,19 +149,4 @@ Deno.test("shownUrls searches each part of a text once, however long a quotation
     const text = `"https:${unit.repeat(2_000_000 / unit.length)} `;
     assert(shownUrls(text).startsWith('"https:'));
   }
-});
-
-Deno.test("withShownUrls copies an error and its causes without the secrets of URLs", () => {
-  const inner = new TypeError("http://u:secret@host/ ended");
-  const outer = withShownUrls(new Error("http://host/?secret failed", { cause: inner })) as Error;
-  assertEquals(outer.message, "http://host/?… failed");
-  assertEquals((outer.cause as Error).message, "http://host/ ended");
-  assertEquals((outer.cause as Error).name, "TypeError");
-  assert(!JSON.stringify(LeatError.from(outer).toWire()).includes("secret"));
-  assert(!Deno.inspect(outer).includes("secret"));
-});
-
-Deno.test("withShownUrls ends at an error that is its own cause", () => {
-  const shown = withShownUrls(circularError("http://host/?secret failed"));
-  assertEquals(LeatError.from(shown).message, "http://host/?… failed");
 });

@@ -24,8 +24,8 @@ const COMPRESSION_OF_SIGNATURE: readonly (readonly [readonly number[], Compressi
 
 export const SIGNATURE_BYTES_MAX = 4;
 
-/** A URL of the web, up to its query or fragment, which are not part of the file's name. */
-const URL_WITHOUT_QUERY = /^(https?:[^?#]*)[?#].*$/is;
+/** A URL of the web up to its query, and its query. */
+const WEB_URL = /^(https?:[^?#]*)(\?[^#]*)?/is;
 
 /** Returns how the file at `path` is compressed; `undefined` if it is not. */
 export function compressionOf(
@@ -33,8 +33,15 @@ export function compressionOf(
   compression: FileCompression | undefined,
 ): Compression | undefined {
   if (compression !== "auto") return compression;
-  const name = path.replace(URL_WITHOUT_QUERY, "$1").toLowerCase();
+  const name = fileName(path).toLowerCase();
   return COMPRESSION_OF_SUFFIX.find(([suffix]) => name.endsWith(suffix))?.[1];
+}
+
+/** What says how a file is compressed: its path, or the query of a URL whose path ends without a "." */
+function fileName(path: string): string {
+  const [, name = path, query = ""] = WEB_URL.exec(path) ?? [];
+  const hasEnding = name.slice(name.lastIndexOf("/")).includes(".");
+  return hasEnding ? name : name + query;
 }
 
 /**

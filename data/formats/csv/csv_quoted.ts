@@ -50,7 +50,7 @@ const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
     "data_loss",
     "a quote is within a field that does not begin with one",
   ],
-  CSV_QUOTE_NOT_CLOSED: ["data_loss", "the file ends within a quoted field"],
+  CSV_QUOTE_NOT_CLOSED: ["data_loss", "the file ends within a quoted field that begins here"],
   CSV_MAX_RECORD_SIZE: [
     "resource_exhausted",
     `a record is longer than ${CSV_RECORD_BYTES_MAX} bytes (CSV_RECORD_BYTES_MAX), perhaps because a ` +
@@ -72,6 +72,7 @@ interface ParserState {
 }
 
 const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
 
 /** Reads records. Damage loses its record, and later records until the quotes match again. */
 export class QuotedCsvReader implements FormatReader {
@@ -80,13 +81,13 @@ export class QuotedCsvReader implements FormatReader {
   readonly #parser: Parser & ParserState;
   /** The offset at which the parser began to count bytes. */
   #base: number | undefined;
-  /** The chunks of the file from the last parsed record on. */
+  /** The chunks of the file from `#parsed` on. */
   readonly #chunks: { readonly start: number; readonly bytes: Uint8Array }[] = [];
-  /** The offset after the last parsed record. */
+  /** The offset after the last parsed record, or before the last damaged field. */
   #parsed: number;
   /** Number of lines before that offset. */
   #parsedLines: number;
-  /** The parser's own number of that record's line. It counts both characters of a quoted "\r\n". */
+  /** The parser's own number of the last record's line. It counts both characters of a quoted "\r\n". */
   #parserLines = 0;
   /** The outcomes of the last chunk. */
   #outcomes: Outcome[] = [];
@@ -99,8 +100,8 @@ export class QuotedCsvReader implements FormatReader {
   #errors = 0;
   /** How many of these errors were thrown before the reader was saved. They are not thrown again. */
   #errorsBefore: number;
-  /** The parser's line of the last error, because only the first error of a record is reported. */
-  #errorLine = -1;
+  /** The record of the last error, because only the first error of a record is reported. */
+  #damaged: readonly string[] | undefined;
   #ended: boolean;
 
   /** @param bytes Must start at the offset of `from`. */
@@ -188,7 +189,7 @@ export class QuotedCsvReader implements FormatReader {
       else this.#parser.write(chunk, () => resolve());
     });
     this.#dropChunks();
-    this.#boundFields(this.#parser.state.record, this.#parser.info.lines);
+    this.#boundFields(this.#parser.state.record, this.#parser.info.bytes);
     if (available > 0 && !this.#isOverlong()) this.#ended = false;
     return AGAIN;
   }
@@ -199,12 +200,12 @@ export class QuotedCsvReader implements FormatReader {
   }
 
   /** Refuses a record with too many fields, also one that continues in the next chunk. */
-  #boundFields({ length }: readonly string[], lines: number): void {
-    if (length > COLUMNS_MAX) this.#refuse({ code: "TOO_MANY_FIELDS", lines });
+  #boundFields({ length }: readonly string[], bytes: number): void {
+    if (length > COLUMNS_MAX) this.#refuse({ code: "TOO_MANY_FIELDS" }, bytes);
   }
 
   #accept(fields: readonly string[], bytes: number, lines: number): null {
-    this.#boundFields(fields, lines);
+    this.#boundFields(fields, bytes - 1); // before the end of the line
     if (!this.#isOverlong()) {
       const stop = this.#base! + bytes;
       const line = this.#lineAt(stop, lines);
@@ -217,6 +218,7 @@ export class QuotedCsvReader implements FormatReader {
       this.#parsed = stop;
       this.#parsedLines = line;
       this.#parserLines = lines;
+      this.#damaged = undefined;
     }
     return null; // the parser must not output the record itself
   }
@@ -225,19 +227,42 @@ export class QuotedCsvReader implements FormatReader {
   #lineAt(stop: number, parserLines: number): number {
     const next = this.#parsedLines + 1;
     if (parserLines === this.#parserLines + 1) return next;
-    let inner = 0;
-    for (const bytes of this.#partsUntil(stop - 1)) {
-      for (const byte of bytes) if (byte === LINE_FEED) inner++;
-    }
-    return next + inner;
+    return next + this.#lineFeedsUntil(stop - 1);
   }
 
-  /** The line of an error in the record that the parser is reading. */
-  #lineOfError(parserLines: number): number {
+  /**
+   * The line of an error in the field behind this offset. Counts each byte once, because a file may
+   * have an error in each line.
+   */
+  #lineOfError(offset: number, code: string | undefined): number {
+    this.#parsedLines += this.#lineFeedsUntil(offset);
+    this.#parsed = Math.max(this.#parsed, offset);
     const { record, field } = this.#parser.state;
-    const returns = [...record, field.toString("utf8")]
-      .reduce((sum, text) => sum + text.split("\r").length - 1, 0);
-    return this.#parsedLines + parserLines - this.#parserLines - returns;
+    const emptyLines = record.length === 0 ? this.#emptyLines() : 0;
+    const inner = code === "CSV_QUOTE_NOT_CLOSED"
+      ? 0
+      : field.toString("utf8").split("\n").length - 1;
+    return this.#parsedLines + 1 + emptyLines + inner;
+  }
+
+  #lineFeedsUntil(stop: number): number {
+    let count = 0;
+    for (const bytes of this.#partsUntil(stop)) {
+      for (const byte of bytes) if (byte === LINE_FEED) count++;
+    }
+    return count;
+  }
+
+  /** The number of empty lines from `#parsed` on. */
+  #emptyLines(): number {
+    let count = 0;
+    for (const bytes of this.#partsUntil(Infinity)) {
+      for (const byte of bytes) {
+        if (byte === LINE_FEED) count++;
+        else if (byte !== CARRIAGE_RETURN) return count;
+      }
+    }
+    return count;
   }
 
   /** Whether the bytes of the record that ends at this offset are UTF-8. */
@@ -252,7 +277,7 @@ export class QuotedCsvReader implements FormatReader {
     }
   }
 
-  /** The bytes between the last parsed record and this offset. */
+  /** The bytes between `#parsed` and this offset. */
   *#partsUntil(stop: number): Iterable<Uint8Array> {
     for (const { start, bytes } of this.#chunks) {
       yield bytes.subarray(Math.max(this.#parsed - start, 0), Math.max(stop - start, 0));
@@ -267,13 +292,16 @@ export class QuotedCsvReader implements FormatReader {
     }
   }
 
-  #refuse(error: unknown): undefined {
-    const { code, lines } = error as { code?: string; lines?: number };
-    if (lines === this.#errorLine || this.#isOverlong()) return;
-    this.#errorLine = lines ?? -1;
-    const { path } = this.#bytes;
-    const line = this.#lineOfError(lines ?? this.#parserLines + 1);
+  /** @param bytes How many bytes precede the damaged field. */
+  #refuse(error: unknown, bytes = this.#parser.info.bytes): undefined {
+    const { code } = error as { code?: string };
     const [leatCode, what] = DAMAGE[code ?? ""] ?? ["data_loss", LeatError.from(error).message];
+    const { record } = this.#parser.state;
+    const isReported = record === this.#damaged && leatCode === "data_loss";
+    if (isReported || this.#isOverlong()) return;
+    this.#damaged = record;
+    const { path } = this.#bytes;
+    const line = this.#lineOfError(this.#base! + bytes, code);
     this.#outcomes.push({
       error: new LeatError(leatCode, `Damaged CSV file ${path}, line ${line}: ${what}.`, {
         ...(error instanceof Error ? { cause: error } : {}),

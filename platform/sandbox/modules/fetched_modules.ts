@@ -3,8 +3,8 @@
  * Deno imported them, redirects could not be checked. A process may request any URL, so the host of
  * each redirect is checked before it is contacted, and the memory for modules is bounded.
  */
-import { LeatError } from "../../../core/error.ts";
-import { shownPath, withShownUrls } from "../../../core/shown_text.ts";
+import { LeatError, withShownUrls } from "../../../core/error.ts";
+import { shownPath } from "../../../core/shown_text.ts";
 import { hostOf } from "../grants.ts";
 
 const REDIRECTS_MAX = 10;

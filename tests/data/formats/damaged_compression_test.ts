@@ -338,3 +338,12 @@ Deno.test("compressionOf reads the name in a URL, without its query and fragment
   }
   assertEquals(compressionOf("/data/a?b#c.gz", "auto"), "gzip");
 });
+
+Deno.test("compressionOf reads the query of a URL whose path names no file", () => {
+  for (const behind of ["", "#x", "#b.zz"]) {
+    assertEquals(compressionOf(`https://host.org/get?file=a.gz${behind}`, "auto"), "gzip", behind);
+    assertEquals(compressionOf(`https://host.org/v1.2/?a.gz${behind}`, "auto"), "gzip", behind);
+    assertEquals(compressionOf(`https://host.org/get${behind}`, "auto"), undefined, behind);
+  }
+  assertEquals(compressionOf("https://host.org/a.jsonl?from=index.gz", "auto"), undefined);
+});

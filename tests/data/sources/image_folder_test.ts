@@ -12,6 +12,7 @@ import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { Dataset, imageClasses, LocalCluster, TensorSpec } from "../../../mod.ts";
 import { ListedHost } from "../../../data/deterministic/listed_host.ts";
+import type { ImageDecodeOptions } from "../../../data/host.ts";
 import { ImageFolderNode } from "../../../data/sources/image_folder.ts";
 import { listSplitTable } from "../../../data/sharding/splits.ts";
 import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
@@ -117,6 +118,11 @@ imageTest("imageFolder decodes by its options, or not at all", async () => {
     const [batch] = await Array.fromAsync(resized.batch(3));
     assertEquals(batch!.image.shape, [3, 5, 4, 1]);
     assertEquals([batch!.label.dtype, batch!.label.toArray()], ["int32", [0, 0, 0]]);
+    const none: ImageDecodeOptions = JSON.parse('{ "crop": null, "resize": null, "flip": null }');
+    const whole = Dataset.imageFolder(root, { shuffle: false, decode: none });
+    const unset = Dataset.imageFolder(root, { shuffle: false });
+    assertEquals(whole.elementSpec, unset.elementSpec);
+    assertEquals(await Array.fromAsync(whole), await Array.fromAsync(unset));
     const bytes = Dataset.imageFolder(root, { shuffle: false, decode: false });
     assertEquals(bytes.elementSpec, {
       image: new TensorSpec("bytes", []),

@@ -70,3 +70,22 @@ Deno.test("packError keeps classes of Leat's errors, names, messages, stacks and
   assertEquals([name, message, stack], ["RangeError", "too deep", cause.stack]);
   assertEquals(unpackError(packError("a text")), "a text");
 });
+
+Deno.test("packError gives plain data, also for errors with fields that are not", () => {
+  const fields = ["name", "message", "stack", "code", "cause", "details"];
+  const odd: PropertyDescriptor[] = [
+    { value: Symbol("odd") },
+    { value: () => 1 },
+    { get: () => assert(false, "read") },
+  ];
+  for (const make of [() => new Error("odd"), () => new LeatError("data_loss", "odd")]) {
+    for (const descriptor of odd) {
+      const error = make();
+      for (const field of fields) Object.defineProperty(error, field, descriptor);
+      const arrived = unpackError(structuredClone(packError(error)));
+      assert(arrived instanceof Error);
+      assertEquals(arrived instanceof LeatError, error instanceof LeatError);
+      assertEquals(typeof arrived.message, "string");
+    }
+  }
+});

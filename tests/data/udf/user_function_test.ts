@@ -186,6 +186,12 @@ Deno.test("loadFunction says when the module, the export or the function is miss
     ],
     ["data:text/javascript,throw null", "f", "failed_precondition", "cannot be imported"],
     [
+      "data:text/javascript,throw Object.defineProperty(Error(), 'message', { get() { throw 1 } })",
+      "f",
+      "failed_precondition",
+      "cannot be imported",
+    ],
+    [
       "data:text/javascript,const p=Proxy.revocable({},{});p.revoke();throw p.proxy",
       "f",
       "failed_precondition",

@@ -58,6 +58,16 @@ imageTest("decode gives floats from 0 to 1, also of 16 bits, and channels first"
   }
 });
 
+imageTest(
+  "decode takes null for no crop, no resizing and no flip, as JSON may have it",
+  async () => {
+    const options: ImageDecodeOptions = JSON.parse(
+      '{ "crop": null, "resize": null, "flip": null }',
+    );
+    assertEquals(await images.decode(jpeg, options), await images.decode(jpeg));
+  },
+);
+
 imageTest("decode refuses invalid and unknown options, and names them", async () => {
   const cases: [unknown, string][] = [
     [{ dtype: "int32" }, "int32"],
@@ -72,7 +82,7 @@ imageTest("decode refuses invalid and unknown options, and names them", async ()
     [{ resiz: { width: 3, height: 3 } }, 'no option "resiz"'],
     [{ resize: [10, 10] }, "{ width, height } in whole pixels from 1 up, not to [10, 10]"],
     [{ resize: { width: 10 } }, "not to { width: 10 }"],
-    [{ crop: null }, "The crop null is no { x, y, width, height }"],
+    [{ crop: 3 }, "The crop 3 is no { x, y, width, height }"],
     [{ flip: "vertical" }, 'not "vertical": it mirrors left and right'],
     [{ channels: "3" }, 'not "3"'],
     [null, "image.decode: options must be an object"],

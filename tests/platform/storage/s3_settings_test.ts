@@ -2,7 +2,12 @@
 
 import { assertEquals, assertThrows } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
-import { readEnv, type S3Options, s3Settings } from "../../../platform/storage/s3_settings.ts";
+import {
+  checkS3Options,
+  readEnv,
+  type S3Options,
+  s3Settings,
+} from "../../../platform/storage/s3_settings.ts";
 
 const ENV: Record<string, string> = {
   AWS_ACCESS_KEY_ID: "env-id",
@@ -48,6 +53,13 @@ Deno.test("s3Settings without an environment reads Amazon's public buckets", () 
     credentials: undefined,
     addressing: "host",
   });
+});
+
+Deno.test("checkS3Options and s3Settings take an empty session token for none", () => {
+  const keys = { accessKeyId: "id", secretAccessKey: "secret" };
+  checkS3Options("s3", { ...keys, sessionToken: "" });
+  assertEquals(settings({ ...keys, sessionToken: "" }, ENV).credentials, keys);
+  assertEquals(settings({ sessionToken: "" }, ENV).credentials?.sessionToken, "env-token");
 });
 
 Deno.test("s3Settings refuses half of a pair of keys, a session token without keys, and invalid endpoints", () => {

@@ -178,6 +178,10 @@ Deno.test("DenoHost refuses misspelt and malformed options of its storage, witho
   const text = "sesame";
   const refused: readonly [options: object, message: string][] = [
     [{ storge: {} }, 'DenoHost: there is no option "storge"'],
+    [{ storage: text }, "storage must be an object of options"],
+    [{ storage: { s3: text } }, "storage.s3 must be an object of options"],
+    [{ storage: { gs: [text] } }, "storage.gs must be an object of options"],
+    [{ storage: { http: text } }, "storage.http must be an object of options"],
     [{ storage: { S3: {} } }, 'storage: there is no option "S3"'],
     [{ storage: { s3: { accesKeyId: text } } }, 'storage.s3: there is no option "accesKeyId"'],
     [{ storage: { s3: { endPoint: text } } }, 'storage.s3: there is no option "endPoint"'],

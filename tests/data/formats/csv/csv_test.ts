@@ -220,6 +220,26 @@ Deno.test("csv counts lines by line feeds, also where fields hold other ends of 
   }
 });
 
+Deno.test("csv counts lines by line feeds, also after damaged records and empty lines", async () => {
+  for (const eol of ["\n", "\r\n"]) {
+    const lines = ['"a', 'b"x",1', '"c"x,2",3', "", '"d"x",4', "", "5,6", "", '7,"', 'e"x"', "8,9"];
+    const how = { header: false, columns: ["string", "string"] };
+    const found = await read(lines.join(eol) + eol, how);
+    assertBad(found[0], "line 2:", "continues after its closing quote");
+    assertBad(found[1], "line 3:", "continues after its closing quote");
+    assertBad(found[2], "line 5:", "continues after its closing quote");
+    assertEquals(found[3], ["5", "6"]);
+    assertBad(found[4], "line 10:", "continues after its closing quote");
+    assertEquals(found.slice(5), [["8", "9"]]);
+  }
+});
+
+Deno.test("csv reports a record once, however many errors follow a quote that is never closed", async () => {
+  const found = await read(`a\n1\n"open\n${'He said "hi" to me.\n'.repeat(1_000)}`);
+  assertEquals(found.length, 2);
+  assertBad(found[1], "line 4:", "continues after its closing quote");
+});
+
 /** A text in Latin-1: a byte for each character. */
 const latin1 = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
 
