@@ -64,7 +64,8 @@ function sharedIn(root: DatasetNode): Map<Shared, number[]> {
 
 /** The graphs that the iterators of a node run in its place. They share each, and so its caches. */
 export class SharedGraphs implements Shared {
-  #graphs = new Map<string, DatasetNode>();
+  /** Never replaced: iterators that run a graph save what it shares. */
+  readonly #graphs = new Map<string, MadeGraph>();
   /** The restored states of graphs that are not made yet. */
   #restored = new Map<string, unknown>();
 
@@ -72,35 +73,43 @@ export class SharedGraphs implements Shared {
   of(key: string, context: IteratorContext, make: () => DatasetNode): DatasetNode {
     return this.#graphs.getOrInsertComputed(key, () => {
       const graph = make();
+      const within = contextOf(graph, context);
+      const empty = saveShared(graph, within);
       const state = this.#restored.get(key);
-      if (state !== undefined) restoreShared(graph, state, contextOf(graph, context));
+      if (state !== undefined) restoreShared(graph, state, within);
       this.#restored.delete(key);
-      return graph;
-    });
+      return { graph, empty };
+    }).graph;
   }
 
   /** `undefined` if the graphs have nothing to save. */
   save(context: IteratorContext): unknown {
-    const made = [...this.#graphs].map(([key, graph]) =>
+    const made = [...this.#graphs].map(([key, { graph }]) =>
       [key, saveShared(graph, contextOf(graph, context)) as unknown[]] as const
     ).filter(([, states]) => states.length > 0);
     const saved = [...this.#restored, ...made];
     return saved.length === 0 && this.#graphs.size > 0 ? undefined : saved;
   }
 
-  restore(state: unknown): void {
-    this.#graphs = new Map();
-    this.#restored = new Map(state as [string, unknown][]);
+  restore(state: unknown, context: IteratorContext): void {
+    const restored = new Map(state as [string, unknown][]);
+    for (const [key, { graph, empty }] of this.#graphs) {
+      restoreShared(graph, restored.get(key) ?? empty, contextOf(graph, context));
+      restored.delete(key);
+    }
+    this.#restored = restored;
   }
 
   keep(): () => void {
-    const graphs = this.#graphs;
     const restored = new Map(this.#restored);
-    return () => {
-      this.#graphs = graphs;
-      this.#restored = restored;
-    };
+    return () => this.#restored = restored;
   }
+}
+
+interface MadeGraph {
+  readonly graph: DatasetNode;
+  /** Its shared states before anything was read. */
+  readonly empty: unknown;
 }
 
 /** The graph always has a seed, so shared states draw no numbers here. */

@@ -92,6 +92,31 @@ testInline(
 );
 
 testInline(
+  "an iterator that reads a cache at the reader is saved right after another was restored",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const open = () => {
+      const cached = Dataset.range(12).skip(4).shuffle(8).cache().repeat(2);
+      return distributed(cached.withOptions({ seed: 1 }), cluster);
+    };
+    const dataset = open();
+    await using begun = dataset.iterator();
+    await readOutcomes(begun, 2);
+    const early = await begun.save();
+    await using reading = dataset.iterator();
+    await readOutcomes(reading, 10);
+    await using restored = dataset.iterator();
+    await restored.restore(early);
+    await readOutcomes(restored, 8);
+    const state = await reading.save();
+    const rest = await outcomesOf(reading);
+    await using again = open().iterator();
+    await again.restore(state);
+    assertEquals(await outcomesOf(again), rest);
+  },
+);
+
+testInline(
   "the saved position of a reader that has lost its service continues on another one",
   async (start) => {
     const dataset = makeDataset();
