@@ -11,12 +11,12 @@ import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import type { GivenElements } from "../../../data/operators/sources/given.ts";
 import { seedOf } from "../../../data/operators/options.ts";
-import { chainOf, inOrder, type OrderedChain } from "../../../data/deterministic/chain.ts";
+import { chainOf, type OrderedChain } from "../../../data/deterministic/chain.ts";
 import { ListedHost } from "../../../data/deterministic/listed_host.ts";
 import { openSplit } from "../../../data/deterministic/split_run.ts";
 import { ReadingFailure, userErrorOf } from "../../../data/iterators/reading_failure.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
-import { shardGraph } from "../../../data/sharding/shard_graph.ts";
+import { sameOnAll, shardGraph } from "../../../data/sharding/shard_graph.ts";
 import {
   checkSplittable,
   listSplitTable,
@@ -218,7 +218,7 @@ export class PipelineRunner implements Runner {
     const { index, count, mode, policy } = shard;
     if (policy === undefined) return shardGraph(this.#node, mode, { index, count });
     return await CustomShardingPolicy.fromWire(policy)
-      .shardOf(inOrder(this.#node), { index, count }, this.#host);
+      .shardOf(sameOnAll(this.#node), { index, count }, this.#host);
   }
 
   #openSplit(only: OnlySplit): OpenSplit {
