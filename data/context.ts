@@ -297,7 +297,9 @@ export class IteratorContext {
   /** The random stream of this operator in an epoch and split. */
   randomStream(epoch = this.randomState.epoch): RandomStream {
     const { root, split } = this.randomState;
-    return new RandomStream(root(), [this.randomStateNumber, epoch, split]);
+    const { randomStateNumber: number } = this;
+    // A number that labels a stream is at least 0.
+    return new RandomStream(root(), [number < 0 ? String(number) : number, epoch, split]);
   }
 
   /** The random stream of this operator's functions; another for each task with other elements. */

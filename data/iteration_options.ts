@@ -32,6 +32,8 @@ export interface IterationOptions {
   readonly needsOrder?: boolean;
   /** As in {@linkcode RootOptions}. */
   readonly isReadOnly?: boolean;
+  /** As in {@linkcode RootOptions}. */
+  readonly first?: FirstNumbers;
   /** Settings of the iteration that this one is a part of. Default: those of the graph. */
   readonly settings?: Settings | undefined;
   /** Where the splits to read come from; without it sources are read whole. */
@@ -101,7 +103,7 @@ export interface RootOptions extends ThreadOptions {
   readonly lastReaders?: LastReaders | undefined;
   /** The iteration that contains this one: one process runs the foreign functions of both. */
   readonly within?: IteratorContext | undefined;
-  /** The numbers of the last operator, if the graph is a lower part of another graph. Default 0. */
+  /** The numbers of the last operator. Default: 0. */
   readonly first?: FirstNumbers | undefined;
 }
 

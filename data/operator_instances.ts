@@ -2,7 +2,7 @@
 import type { Knob } from "./autotune/knob.ts";
 import type { Measured } from "./autotune/measured_model.ts";
 import type { Tuner } from "./autotune/tuner.ts";
-import type { Changeable, DatasetNode } from "./node.ts";
+import { type Changeable, type DatasetNode, inPreOrder } from "./node.ts";
 import { mayVary, OptionsNode } from "./operators/options.ts";
 import { isReplicated, isSplittable, replicatedInputOf } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
@@ -30,7 +30,10 @@ export interface OperatorInstance {
   isPassed: boolean;
   readonly node: DatasetNode;
   readonly stats: OperatorMeter;
-  /** The operator's number without counting settings, for its random numbers. */
+  /**
+   * The operator's number without counting settings, for its random numbers. Negative if a user's
+   * policy added it.
+   */
   readonly randomStateNumber: number;
   /**
    * The number among the sources whose splits a service assigns; `undefined` for other operators.
@@ -47,6 +50,17 @@ export interface OperatorInstance {
 export interface FirstNumbers {
   readonly number: number;
   readonly randomStateNumber: number;
+}
+
+/**
+ * The numbers with which `part`, where it first occurs in `root`, draws the random numbers that it
+ * draws alone. Operators after it get negative ones, counted from it.
+ */
+export function numbersKeeping(part: DatasetNode, root: DatasetNode): FirstNumbers {
+  const operators = inPreOrder(root);
+  const after = operators.slice(0, Math.max(0, operators.indexOf(part)));
+  const numbered = after.filter(({ isSetting }) => !isSetting);
+  return { number: 0, randomStateNumber: -numbered.length };
 }
 
 /** The figures of an instance and all below it. */

@@ -37,7 +37,7 @@ export function rootContext(
   const chosenSeed = seedOf(node);
   const randomState = { root: () => stream, seeded, chosenSeed, salt, epoch, split, task };
   const deterministic = deterministicOf(node);
-  const { splits, batchMemory, lastReaders, within, needsOrder, isReadOnly } = options;
+  const { splits, batchMemory, lastReaders, within, first, needsOrder, isReadOnly } = options;
   const { settings = settingsOf(node, options) } = options;
   return IteratorContext.root(node, host, {
     randomState,
@@ -47,6 +47,7 @@ export function rootContext(
     batchMemory,
     lastReaders,
     within,
+    first,
     needsOrder,
     isReadOnly,
   });

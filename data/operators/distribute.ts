@@ -30,6 +30,7 @@ import { drawsSplitOrder } from "../deterministic/chain.ts";
 import { SharedGraphs } from "../checkpoint/shared_state.ts";
 import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
+import { sameOnAll, shardGraph } from "../sharding/shard_graph.ts";
 import { MODE_FACTS, type ShardingMode, ShardingPolicy } from "../sharding/sharding_policy.ts";
 import {
   checkReadsNoService,
@@ -178,7 +179,7 @@ export class DistributeNode extends ElementsOfInputNode {
     if (inPreOrder(input).some(({ kind }) => kind === "offload")) throw offloadedBelow();
     const { processingMode } = this.options;
     if (processingMode === ShardingPolicy.DETERMINISTIC) checkReproducible(input);
-    if (MODE_FACTS[shardingModeOf(processingMode)].isSplit) checkReadsNoService(input);
+    checkServicesBelow(input, shardingModeOf(processingMode));
   }
 
   override get attributes(): Attributes {
@@ -224,6 +225,15 @@ export class DistributeNode extends ElementsOfInputNode {
 registerNode("distribute", {
   fromWire: (a, [input]) => new DistributeNode(input!, a as unknown as DistributeOptions),
 });
+
+/** Refuses a graph that reads from another service, if workers would divide what that gives. */
+function checkServicesBelow(input: DatasetNode, mode: ShardingMode): void {
+  if (MODE_FACTS[mode].isSplit) return checkReadsNoService(input);
+  if (mode === ShardingPolicy.OFF) return;
+  if (!inPreOrder(input).some(({ division }) => division === "served")) return;
+  if (mode === "CUSTOM") sameOnAll(input);
+  else shardGraph(input, mode, { index: 0, count: 1 });
+}
 
 /**
  * A warning about operators that need the whole dataset, if each worker runs them on its part.

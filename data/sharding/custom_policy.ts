@@ -121,8 +121,10 @@ export class CustomShardingPolicy {
 /**
  * A policy whose function divides a dataset among the workers of the dispatcher's list. The function
  * runs on every worker, so it must be serialisable: `udf(…)`, or without outer variables. Workers
- * share one seed, so unseeded shuffles give the same order on all of them. `deterministic: false` in
- * the dataset has no effect, so it gives all of them the same elements in the same order.
+ * share one seed, so unseeded shuffles give the same order on all of them, whatever operators the
+ * function adds there. `deterministic: false` in the dataset has no effect, so it gives all of them
+ * the same elements in the same order. If the function uses the dataset several times, unseeded
+ * shuffles give another order each time.
  *
  * @throws {LeatError} `invalid_argument` for an empty name or a value that is no function;
  * `failed_precondition` naming the outer variables that the function uses.

@@ -18,8 +18,9 @@ import { FileShardNode } from "./file_shard.ts";
  * once, if they run with the same seed and `needsOrder`.
  *
  * @throws {LeatError} `not_found` under FILE for a source that reads no files;
- * `failed_precondition` if a worker would store its part as the whole dataset; `internal` for a mode
- * without shares. If there are fewer files than workers, the first element fails with
+ * `failed_precondition` if a worker would store its part as the whole dataset; `unimplemented` if
+ * what another service gives would be divided by number (see {@linkcode sameOnAll}); `internal` for
+ * a mode without shares. If there are fewer files than workers, the first element fails with
  * `invalid_argument`.
  */
 export function shardGraph(root: DatasetNode, policy: ShardingMode, shard: Shard): DatasetNode {
@@ -48,7 +49,32 @@ export function shardGraph(root: DatasetNode, policy: ShardingMode, shard: Shard
 
 /** Divides the final elements by index, so all workers must produce them in the same order. */
 function shardElements(root: DatasetNode, { index, count }: Shard): DatasetNode {
-  return new ShardNode(inOrder(root), count, index);
+  return new ShardNode(sameOnAll(root), count, index);
+}
+
+/**
+ * The graph, set to give all workers the same elements in the same order.
+ *
+ * @throws {LeatError} `unimplemented` if it reads from a service that does not do so.
+ */
+export function sameOnAll(root: DatasetNode): DatasetNode {
+  checkServices(root);
+  return inOrder(root);
+}
+
+/** An unnamed DETERMINISTIC job is one of each worker: all of them read the whole stream. */
+function checkServices(node: DatasetNode): void {
+  if (node.division !== "served") return node.inputs.forEach(checkServices);
+  const { processingMode, jobName } = node.attributes;
+  if (processingMode === ShardingPolicy.DETERMINISTIC && jobName === undefined) return;
+  throw new LeatError(
+    "unimplemented",
+    `Workers cannot divide by number what ${node.kind} gives them: from another service each gets ` +
+      'other elements, or another order. Distribute the pipeline with processingMode "OFF", and its ' +
+      'input with "DYNAMIC" and a jobName: then the workers together get every element of the input ' +
+      'once. Or distribute the input with "DETERMINISTIC" and no jobName: then each worker reads all ' +
+      "of it, in one order",
+  );
 }
 
 /** Makes every file source read only its share of the files. */
@@ -77,7 +103,7 @@ function shardFiles(node: DatasetNode, shard: Shard): DatasetNode {
  */
 function shardNames(names: DatasetNode, { index, count }: Shard): DatasetNode {
   const shuffles: ShuffleNode[] = [];
-  const sorted = unshuffled(inOrder(names), shuffles);
+  const sorted = unshuffled(sameOnAll(names), shuffles);
   const share = new FileShardNode(sorted, count, index);
   const [shuffle] = shuffles;
   return shuffle === undefined ? share : withInputs(shuffle, [share]);
@@ -102,7 +128,7 @@ function unshuffled(node: DatasetNode, removed: ShuffleNode[]): DatasetNode {
 /** The input of a hint is divided by index, so all workers must produce it in the same order. */
 function replaceHints(node: DatasetNode, shard: Shard): DatasetNode {
   if (node instanceof ShardNode && node.numShards === SHARD_HINT) {
-    return new ShardNode(replaceHints(inOrder(node.inputs[0]!), shard), shard.count, shard.index);
+    return new ShardNode(replaceHints(sameOnAll(node.inputs[0]!), shard), shard.count, shard.index);
   }
   const inputs = node.inputs.map((input) => replaceHints(input, shard));
   if (inputs.every((input, i) => input === node.inputs[i])) return node;

@@ -9,14 +9,15 @@ import { reuseElement } from "../../../data/elements/released.ts";
 import { areElementsSeen } from "../../../data/udf/seen_elements.ts";
 import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
+import { type FirstNumbers, numbersKeeping } from "../../../data/operator_instances.ts";
 import type { GivenElements } from "../../../data/operators/sources/given.ts";
 import { seedOf } from "../../../data/operators/options.ts";
-import { chainOf, inOrder, type OrderedChain } from "../../../data/deterministic/chain.ts";
+import { chainOf, type OrderedChain } from "../../../data/deterministic/chain.ts";
 import { ListedHost } from "../../../data/deterministic/listed_host.ts";
 import { openSplit } from "../../../data/deterministic/split_run.ts";
 import { ReadingFailure, userErrorOf } from "../../../data/iterators/reading_failure.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
-import { shardGraph } from "../../../data/sharding/shard_graph.ts";
+import { sameOnAll, shardGraph } from "../../../data/sharding/shard_graph.ts";
 import {
   checkSplittable,
   listSplitTable,
@@ -194,7 +195,7 @@ export class PipelineRunner implements Runner {
 
   async #open(): Promise<DatasetIterator<unknown>> {
     const { seed, task = 0, epoch, splits, shard } = this.#settings;
-    const node = await this.#share();
+    const { node, first } = await this.#share();
     this.#reuses = !areElementsSeen(node);
     // The dispatcher checks this as well, but the pipeline might have begun by then.
     if (splits) checkSplittable(node);
@@ -207,18 +208,22 @@ export class PipelineRunner implements Runner {
       keepsReadingFailures: true,
       // All workers must number the elements that they divide alike. FILE divides only names.
       needsOrder: shard !== undefined && shard.mode !== "FILE",
+      ...(first && { first }),
       ...(splits ? { splits: sourceOf(this.#splits) } : {}),
     });
   }
 
   /** The part of the pipeline that this task runs. */
-  async #share(): Promise<DatasetNode> {
+  async #share(): Promise<{ readonly node: DatasetNode; readonly first?: FirstNumbers }> {
     const { shard } = this.#settings;
-    if (shard === undefined) return this.#node;
+    if (shard === undefined) return { node: this.#node };
     const { index, count, mode, policy } = shard;
-    if (policy === undefined) return shardGraph(this.#node, mode, { index, count });
-    return await CustomShardingPolicy.fromWire(policy)
-      .shardOf(inOrder(this.#node), { index, count }, this.#host);
+    if (policy === undefined) return { node: shardGraph(this.#node, mode, { index, count }) };
+    const whole = sameOnAll(this.#node);
+    const node = await CustomShardingPolicy.fromWire(policy)
+      .shardOf(whole, { index, count }, this.#host);
+    // The policy may add other operators on each worker, but must divide the same elements.
+    return { node, first: numbersKeeping(whole, node) };
   }
 
   #openSplit(only: OnlySplit): OpenSplit {

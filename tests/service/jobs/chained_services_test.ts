@@ -7,6 +7,8 @@ import {
   registerDataset,
   serveDispatcher,
   serveWorker,
+  SHARD_HINT,
+  shardingPolicy,
 } from "../../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../../assert.ts";
 import { NO_SPLITS, Sandbox, settingsOf } from "../../platform/sandbox/sandbox_lib.ts";
@@ -89,6 +91,64 @@ Deno.test("what another service gives has no splits: DYNAMIC and DETERMINISTIC r
       assertMatch(error.message, /jobName/);
     }
   }
+});
+
+const halves = shardingPolicy("halves", { shard: (d, { index, count }) => d.shard(count, index) });
+
+Deno.test("policies that divide by number refuse what another service gives, with the remedy", () => {
+  const service = "ws://b:1";
+  const range = Dataset.range(10);
+  const once = { service: "ws://a:1", processingMode: "DETERMINISTIC", jobName: "once" } as const;
+  const begins = [
+    raw("ws://a:1", 10),
+    range.distribute({ service: "ws://a:1" }),
+    range.distribute(once),
+    Dataset.fromId<number>("ws://a:1", "x"),
+  ];
+  for (const dataset of begins) {
+    const hinted = dataset.shard(SHARD_HINT, SHARD_HINT);
+    const names = Dataset.textLines(dataset.map(String));
+    const refused = [
+      () => dataset.map((x) => x).distribute({ service, processingMode: "DATA" }),
+      () => dataset.map((x) => x).distribute({ service, processingMode: "FILE_OR_DATA" }),
+      () => dataset.map((x) => x).distribute({ service, processingMode: halves }),
+      () => hinted.map((x) => x).distribute({ service, processingMode: "HINT" }),
+      () => names.distribute({ service, processingMode: "FILE" }),
+    ];
+    for (const distribute of refused) {
+      const error = assertThrows(distribute, LeatError);
+      assertEquals(error.code, "unimplemented");
+      assertMatch(error.message, /"DYNAMIC" and a jobName.*"DETERMINISTIC" and no jobName/);
+    }
+  }
+  const beforeService = range.shard(SHARD_HINT, SHARD_HINT).distribute({ service: "ws://a:1" });
+  beforeService.distribute({ service, processingMode: "HINT" });
+  const files = Dataset.textLines(["a"]).distribute({ service: "ws://a:1" });
+  for (const processingMode of ["FILE", "FILE_OR_DATA"] as const) {
+    files.distribute({ service, processingMode });
+  }
+});
+
+Deno.test("workers under DATA and a user's policy divide a DETERMINISTIC stream that each reads whole", async () => {
+  await using a = await first();
+  await using b = await second({ workers: 2 });
+  for (const processingMode of ["DATA", halves] as const) {
+    const stream = Dataset.range(30).shuffle(30).distribute({
+      service: a,
+      processingMode: "DETERMINISTIC",
+    });
+    const shares = stream.map((x) => x).distribute({ service: b, processingMode });
+    assertEquals(sorted(await Array.fromAsync(shares)), upTo(30));
+  }
+});
+
+Deno.test("a worker refuses a registered pipeline that divides what another service gives", async () => {
+  await using a = await first();
+  await using b = await second({ workers: 1 });
+  const id = await registerDataset(b, raw(a, 10));
+  const shares = Dataset.fromId(b, id, { processingMode: "DATA" });
+  const error = await assertRejects(() => Array.fromAsync(shares), LeatError);
+  assertEquals(error.code, "unimplemented");
 });
 
 Deno.test("a worker of another cluster refuses a LocalCluster without a socket, with the remedy", async () => {

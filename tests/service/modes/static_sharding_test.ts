@@ -56,6 +56,45 @@ testOnEach("a policy of a user's own divides the dataset as it says", async (sta
   assertEquals(sorted(await Array.fromAsync(numbers)), [0, 10, 20, 31, 41, 51, 62]);
 });
 
+/** The last of `count` workers takes the rest, with one operator fewer. */
+const rest = shardingPolicy("rest", {
+  shard(dataset, { index, count, share }) {
+    const from = dataset.skip(index * share);
+    return index === count - 1 ? from : from.take(share).withOptions({}).prefetch(1);
+  },
+  captures: { share: 10 },
+});
+
+testOnEach(
+  "a policy that adds other operators on each worker divides one order and the same draws",
+  async (start) => {
+    await using cluster = await start({ workers: 3 });
+    const distribution = { service: cluster, processingMode: rest };
+    const shuffled = Dataset.range(35).shuffle(35);
+    for (const numbers of [shuffled, shuffled.withOptions({ seed: 7 })]) {
+      const divided = numbers.distribute(distribution);
+      assertEquals(sorted(await Array.fromAsync(divided)), upTo(35));
+    }
+    const drawn = Dataset.range(70).filter((_, { random }) => random.next() < 0.5)
+      .map((x, { random }) => x + random.next()).withOptions({ seed: 7 });
+    const alone = sorted(await Array.fromAsync(drawn));
+    assertEquals(sorted(await Array.fromAsync(drawn.distribute(distribution))), alone);
+  },
+);
+
+testInline("a shuffle that a policy adds gives one order whatever follows it", async (start) => {
+  await using cluster = await start({ workers: 3 });
+  const processingMode = shardingPolicy("shuffled rest", {
+    shard(dataset, { index, count, share }) {
+      const from = dataset.shuffle(35).skip(index * share);
+      return index === count - 1 ? from : from.take(share);
+    },
+    captures: { share: 10 },
+  });
+  const divided = Dataset.range(35).distribute({ service: cluster, processingMode });
+  assertEquals(sorted(await Array.fromAsync(divided)), upTo(35));
+});
+
 testInline(
   "an element that fails under DATA fails once on each worker, and the others come once",
   async (start) => {
