@@ -78,7 +78,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   readonly #queue: Request[] = [];
   /** When the first `next()` was called. */
   #startedAtMs = NaN;
-  /** When the end was reached, or reading failed. */
+  /** When the end was reached, reading failed, or the iterator was closed. */
   #endedAtMs: number | undefined;
   /** Total time that promises of `next()` were waited for. */
   #waitedMs = 0;
@@ -255,7 +255,14 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     const heldMs = this.#held.read(0).selfMs;
     const waitedMs = this.#waitedMs;
     const { isReplaced: isOffloaded } = this.#context;
-    const run = { stats: this.stats(), runMs, waitedMs, heldMs, isOffloaded };
+    const run = {
+      stats: this.stats(),
+      runMs,
+      waitedMs,
+      heldMs,
+      isOffloaded,
+      hasEnded: this.#ended,
+    };
     return new Explanation(this.#node, run);
   }
 
@@ -441,6 +448,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   /** Ends the iteration, and answers all pending calls with the end. */
   #close(): Promise<void> | undefined {
     this.#closed = true;
+    this.#endedAtMs ??= this.#context.host.nowMs();
     const stopping = this.#stopRestoring();
     const closing = this.#dispose();
     for (const request of this.#queue.splice(0)) request.whenClosed();
