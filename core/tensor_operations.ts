@@ -1,6 +1,6 @@
 /** Operations on tensors, with the names and defaults of TensorFlow. */
 
-import { type DType, type FixedDType, isFixedDType } from "./dtype.ts";
+import { type DType, type FixedDType, isFixedDType, isTypedArray } from "./dtype.ts";
 import { LeatError } from "./error.ts";
 import { Tensor, tensor } from "./tensor.ts";
 
@@ -26,6 +26,7 @@ export interface TensorOperations {
  * and infinity as an integer of 64 bits.
  */
 export function cast<D extends FixedDType>(value: Tensor, dtype: D): Tensor<D> {
+  requireTensor("cast", value);
   const from = requireNumeric("cast", value);
   requireFixed("cast", dtype);
   const out = Tensor.zeros(dtype, value.shape);
@@ -104,6 +105,10 @@ export function stack<D extends DType>(
   values: readonly Tensor<D>[],
   { axis = 0 }: { readonly axis?: number } = {},
 ): Tensor<D> {
+  if (!Array.isArray(values)) {
+    throw invalid("stack", `an array of tensors is wanted, not ${kindOf(values)}`);
+  }
+  for (const value of values) requireTensor("stack", value);
   const [first] = values;
   if (first === undefined) throw invalid("stack", "there are no tensors");
   const { dtype, shape } = first;
@@ -139,8 +144,9 @@ export function pad<D extends DType>(
   paddings: readonly (readonly [before: number, after: number])[],
   constant?: number | bigint | string,
 ): Tensor<D> {
+  requireTensor("pad", value);
   const { shape } = value;
-  if (paddings.length !== shape.length) {
+  if (!Array.isArray(paddings) || paddings.length !== shape.length) {
     throw invalid("pad", `a tensor of shape [${shape}] is padded by ${shape.length} pairs`);
   }
   for (const side of paddings.flat()) requireLength("pad", "a padding", side);
@@ -183,9 +189,10 @@ export function gather<D extends DType>(
   indices: Tensor | readonly number[],
   { axis = 0 }: { readonly axis?: number } = {},
 ): Tensor<D> {
+  requireTensor("gather", value);
   const { shape } = value;
   const at = axisOf("gather", axis, shape.length);
-  const of = indices instanceof Tensor ? indices : tensor(Float64Array.from(indices));
+  const of = indices instanceof Tensor ? indices : indexTensor(indices);
   const wanted = requireNumeric("gather", of);
   const length = shape[at]!, count = wanted.length;
   const out = Tensor.zeros(value.dtype, shape.toSpliced(at, 1, ...of.shape));
@@ -220,6 +227,25 @@ function copy(from: unknown, at: number, into: unknown, to: number, count: numbe
 function requireNumeric(operation: string, { dtype, data }: Tensor): ArrayLike<number | bigint> {
   if (isFixedDType(dtype)) return data as ArrayLike<number | bigint>;
   throw invalid(operation, `a tensor of numbers is wanted, not of ${dtype}`);
+}
+
+/** The types refuse anything else, but a program may be JavaScript. */
+function requireTensor(operation: string, value: unknown): void {
+  if (value instanceof Tensor) return;
+  throw invalid(operation, `a tensor is wanted, not ${kindOf(value)}; tensor() makes one`);
+}
+
+/** An array of indices, also a typed one, as a tensor. */
+function indexTensor(indices: readonly number[]): Tensor {
+  if (Array.isArray(indices) || isTypedArray(indices)) {
+    return tensor(Float64Array.from(indices, Number));
+  }
+  throw invalid("gather", `indices are a tensor or an array, not ${kindOf(indices)}`);
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  return typeof value === "object" ? value.constructor?.name || "an object" : typeof value;
 }
 
 /** The types refuse such a dtype, but a program may be JavaScript. */

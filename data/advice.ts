@@ -1,6 +1,6 @@
 /** Finds what is slow or large in a running pipeline, by rules over the figures of its operators. */
 import { bytesText, percentText } from "./amounts.ts";
-import { type DatasetNode, inPreOrder } from "./node.ts";
+import { type DatasetNode, inPreOrder, UNKNOWN_CARDINALITY } from "./node.ts";
 import type { IteratorStats, OperatorStats } from "./iterators/stats.ts";
 import { waitsOutside } from "./autotune/measured_model.ts";
 
@@ -16,6 +16,8 @@ export interface PipelineRun {
   readonly heldMs: number;
   /** Whether workers may have prepared a part of what an `offload` gave. Default false. */
   readonly isOffloaded?: boolean;
+  /** Whether the pipeline has reached its end. Default false. */
+  readonly hasEnded?: boolean;
 }
 
 /** The cost of one operator, without its inputs. */
@@ -170,16 +172,36 @@ export function adviceOn(run: PipelineRun): string[] {
     return toHoldLess === undefined ? `${holds}.` : `${holds}: ${toHoldLess}.`;
   });
   const facts = factsOf(run);
-  if (facts === undefined) {
-    return [
-      ...held,
-      "The pipeline has given no element yet: read some, then call explain() again.",
-    ];
-  }
+  if (facts === undefined) return [...held, nothingGiven(run)];
   // Training waits for workers and this host in turn, and this host prepares while training works: no
   // operator's share of the time can be told.
   if (run.isOffloaded === true) return [...held, OFFLOADED];
   return [...held, RULES.find(({ when }) => when(facts))!.say(facts)];
+}
+
+function nothingGiven({ root, stats, hasEnded = false }: PipelineRun): string {
+  if (!hasEnded || stats[0]!.elements > 0) {
+    return "The pipeline has given no element yet: read some, then call explain() again.";
+  }
+  const { operator, number } = lowestEmpty(treeOf(root, stats)).stats;
+  return "The pipeline has ended, and has given no element since it was opened or restored: " +
+    `${operator} (operator ${number}) gave none.`;
+}
+
+/** The lowest operator that gave no element, of those whose elements are counted here. */
+function lowestEmpty(operator: Operator): Operator {
+  const { node, inputs } = operator;
+  if (node.division === "served") return operator;
+  // An input that has elements gave none because nothing read it, as below `take(0)`.
+  const empty = inputs.find((input) =>
+    input.stats.elements === 0 &&
+    (input.node.cardinality === 0 || node.cardinality !== 0 && mayBeEmpty(input))
+  );
+  return empty === undefined ? operator : lowestEmpty(empty);
+}
+
+function mayBeEmpty({ node, stats, inputs }: Operator): boolean {
+  return node.cardinality === UNKNOWN_CARDINALITY || stats.errors > 0 || inputs.some(mayBeEmpty);
 }
 
 function factsOf({ root, stats, runMs, waitedMs, heldMs }: PipelineRun): Facts | undefined {

@@ -6,7 +6,7 @@ import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./udf/call.ts";
 import type { Arity } from "./udf/extra.ts";
-import { checkBoolean, invalidArgument, show } from "./check.ts";
+import { checkBoolean, checkOptionalBoolean, invalidArgument, optionsOf, show } from "./check.ts";
 import { type DatasetIterator, openIterator } from "./dataset_iterator.ts";
 import type { IterationOptions } from "./iteration_options.ts";
 import type {
@@ -200,6 +200,10 @@ export type { OffloadChoice } from "./operators/offload.ts";
 export type { LoadWait } from "./saved/tail_load.ts";
 export type { PaddedShape, PaddedShapes, PaddingValues } from "./elements/padding.ts";
 export type { PackAlgorithm } from "./elements/packing.ts";
+
+const iteratorOptions = optionsOf<Pick<IterationOptions, "isReadOnly">>("iterator", {
+  isReadOnly: true,
+});
 
 /**
  * A sequence of elements, described by the operators that make it. Immutable: every operator returns a
@@ -1728,7 +1732,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * console.log(await iterator.next()); // { done: false, value: 0 }
    * ```
    */
-  iterator({ isReadOnly }: { readonly isReadOnly?: boolean } = {}): DatasetIterator<T> {
+  iterator(options?: { readonly isReadOnly?: boolean }): DatasetIterator<T> {
+    const { isReadOnly } = iteratorOptions(options);
+    checkOptionalBoolean("iterator", "isReadOnly", isReadOnly);
     return this.#open(isReadOnly === undefined ? {} : { isReadOnly });
   }
 

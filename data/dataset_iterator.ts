@@ -75,10 +75,11 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   #context: IteratorContext;
   #last: LastIterator;
   #restoring: Restoring | undefined;
-  readonly #queue: Request[] = [];
+  /** In the order of the calls. A set, because `shift()` of a long array moves all items after it. */
+  readonly #queue = new Set<Request>();
   /** When the first `next()` was called. */
   #startedAtMs = NaN;
-  /** When the end was reached, or reading failed. */
+  /** When the end was reached, reading failed, or the iterator was closed. */
   #endedAtMs: number | undefined;
   /** Total time that promises of `next()` were waited for. */
   #waitedMs = 0;
@@ -255,7 +256,14 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     const heldMs = this.#held.read(0).selfMs;
     const waitedMs = this.#waitedMs;
     const { isReplaced: isOffloaded } = this.#context;
-    const run = { stats: this.stats(), runMs, waitedMs, heldMs, isOffloaded };
+    const run = {
+      stats: this.stats(),
+      runMs,
+      waitedMs,
+      heldMs,
+      isOffloaded,
+      hasEnded: this.#ended,
+    };
     return new Explanation(this.#node, run);
   }
 
@@ -412,23 +420,23 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   #enqueue<R>(run: () => unknown, whenClosed: Request["whenClosed"]): Promise<R> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    this.#queue.push({ run, resolve, reject, whenClosed });
+    this.#queue.add({ run, resolve, reject, whenClosed });
     return promise as Promise<R>;
   }
 
   async #serve(before: Promise<void> | undefined): Promise<void> {
     await before;
-    for (let request = this.#queue[0]; request !== undefined; request = this.#queue[0]) {
+    for (const request of this.#queue) { // also those that arrive in the meantime
       try {
         request.resolve(await request.run());
       } catch (error) {
         // Closing answers all queued calls with the end. This call gets its error: remove it first.
-        if (this.#queue[0] === request) this.#queue.shift();
+        this.#queue.delete(request);
         const closing = this.#closeAtError();
         if (closing !== undefined) await closing;
         request.reject(error);
       }
-      if (this.#queue[0] === request) this.#queue.shift(); // unless closing has removed it
+      this.#queue.delete(request);
       if (this.#context.pacer.due()) await this.#context.pacer.yield();
     }
     this.#busy = false;
@@ -441,9 +449,11 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   /** Ends the iteration, and answers all pending calls with the end. */
   #close(): Promise<void> | undefined {
     this.#closed = true;
+    this.#endedAtMs ??= this.#context.host.nowMs();
     const stopping = this.#stopRestoring();
     const closing = this.#dispose();
-    for (const request of this.#queue.splice(0)) request.whenClosed();
+    for (const request of this.#queue) request.whenClosed();
+    this.#queue.clear();
     return stopping === undefined ? closing : stopping.then(() => closing);
   }
 

@@ -119,12 +119,13 @@ export async function planOffload<T>(
   dataset: Dataset<T>,
   given: PlanOffloadOptions<T>,
 ): Promise<OffloadPlan> {
-  const { trainStep, onProgress, profileSteps, planningTimeoutMs, ...options } = planOptions(given);
+  const checked = planOptions(given);
+  const { trainStep, onProgress, profileSteps, planningTimeoutMs, ...options } = checked;
   const { metricsStore, model, remoteResources, speedUpThreshold, ...service } = options;
   if (!(dataset instanceof Dataset)) {
     throw invalidArgument("planOffload", "dataset", "a Dataset", dataset);
   }
-  checkPlanning("planOffload", given);
+  checkPlanning("planOffload", checked);
   checkFunctions("planOffload", { trainStep, onProgress });
   const pipeline = dataset.node;
   // Most programs do not plan.

@@ -154,6 +154,9 @@ export function rewritten<D extends HasNode>(
   rewrite?: (dataset: D) => unknown,
 ): DatasetNode {
   if (rewrite === undefined) return dataset.node;
+  if (typeof rewrite !== "function") {
+    throw invalidArgument(operator, "rewrite", "a function of a Dataset", rewrite);
+  }
   const changed = rewrite(dataset);
   const node = nodeOf(changed);
   if (node !== undefined) return node;

@@ -26,14 +26,14 @@ const noOpElimination: Rule = {
   },
 };
 
-/** Numbers go from the function to the memory of the batch. */
+/** Elements that are numbers go from the function to the memory of the batch. */
 const mapAndBatchFusion: Rule = {
   name: "mapAndBatchFusion",
   describe(site) {
     const [input] = site.inputs;
     if (site.node.kind !== "batch" || input?.node.loopKind === undefined) return;
-    return `${nameOf(input)} writes numbers directly to the batches of ${nameOf(site)}: so they ` +
-      "need no memory of their own.";
+    return `${nameOf(input)} writes elements that are numbers directly to the batches of ` +
+      `${nameOf(site)}: so they need no memory of their own.`;
   },
 };
 

@@ -1,6 +1,7 @@
 /** Sharding policies written by users. */
 import { LeatError } from "../../core/error.ts";
 import { fieldsOf } from "../../core/tree.ts";
+import { invalidArgument, optionsOf } from "../check.ts";
 import { NodeFunction } from "../udf/call.ts";
 import type { Dataset } from "../dataset.ts";
 import type { Host } from "../host.ts";
@@ -42,6 +43,11 @@ export interface ShardingPolicyOptions<C extends Captures> {
   readonly captures?: C;
 }
 
+const policyOptions = optionsOf<ShardingPolicyOptions<Captures>>("shardingPolicy", {
+  shard: true,
+  captures: true,
+});
+
 /** A policy as plain data; equal for equal policies. */
 export interface WirePolicy {
   /** See {@linkcode shardingPolicy}. */
@@ -65,10 +71,7 @@ export class CustomShardingPolicy {
    */
   constructor(name: unknown, shard: NodeFunction) {
     if (typeof name !== "string" || name === "") {
-      throw new LeatError(
-        "invalid_argument",
-        `shardingPolicy: name must be a non-empty text, got ${JSON.stringify(name)}`,
-      );
+      throw invalidArgument("shardingPolicy", "name", "a non-empty text", name);
     }
     this.name = name;
     this.shard = shard;
@@ -150,7 +153,8 @@ export class CustomShardingPolicy {
  */
 export function shardingPolicy<C extends Captures = Captures>(
   name: string,
-  { shard, captures }: ShardingPolicyOptions<C>,
+  options: ShardingPolicyOptions<C>,
 ): CustomShardingPolicy {
+  const { shard, captures } = policyOptions(options);
   return new CustomShardingPolicy(name, policyFunction(shard, captures));
 }

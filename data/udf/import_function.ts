@@ -31,9 +31,10 @@ export async function importFunction(
     );
   }
   if (!Object.hasOwn(exports, name)) {
+    const names = Object.keys(exports).join(", ") || "nothing";
     throw new LeatError(
       "not_found",
-      `The module ${shown} exports no "${name}"; it exports ${Object.keys(exports).join(", ")}.`,
+      `The module ${shown} exports no "${name}"; it exports ${names}.`,
     );
   }
   const found = exports[name];

@@ -17,9 +17,9 @@ export interface LocalClusterOptions
       "workerTimeoutMs" | "clientTimeoutMs" | "jobGcTimeoutMs" | "runnerDeathsMax"
     > {
   /**
-   * The number of workers at the start. Default 2. Only these share the jobs of static policies, not
-   * workers added later. With `{ min, max }` the cluster starts `min` workers, then as many as its
-   * jobs need.
+   * The number of workers at the start, at most 1,024. Default 2. Only these share the jobs of static
+   * policies, not workers added later. With `{ min, max }` the cluster starts `min` workers, then as
+   * many as its jobs need.
    */
   readonly workers?: number | { readonly min: number; readonly max: number };
   /** Times of the autoscaler: how long it measures, and how fast the number of workers may fall. */

@@ -64,15 +64,21 @@ export function workerRole(
   };
 }
 
+/** Limit of the workers of a local cluster. More would only compete for the cores of this host. */
+const LOCAL_WORKERS_MAX = 1_024;
+
 export function workerRange({ workers = 2 }: LocalClusterOptions): { min: number; max: number } {
   const isRange = typeof workers === "object" && workers !== null;
   const range = isRange ? workers : { min: workers, max: workers };
-  const invalid = [range.min, range.max].find((count) => !Number.isInteger(count) || count < 0);
+  const isPossible = (count: number) =>
+    Number.isInteger(count) && count >= 0 && count <= LOCAL_WORKERS_MAX;
+  const invalid = [range.min, range.max].find((count) => !isPossible(count));
   if (invalid === undefined && range.min <= range.max) return range;
   throw new LeatError(
     "invalid_argument",
     invalid === undefined
       ? `workers must have a min of at most its max, got ${range.min} and ${range.max}`
-      : `workers must be a whole number from 0 on, got ${show(invalid)}`,
+      : `workers must be a whole number from 0 to ${LOCAL_WORKERS_MAX}, as all run on this host, got ` +
+        show(invalid),
   );
 }

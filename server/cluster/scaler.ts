@@ -6,7 +6,7 @@ import { isOfPool } from "../../actors/dispatcher/jobs/worker_pools.ts";
 import { Sleep } from "../../actors/runtime/timers.ts";
 import { isCount } from "../../core/count.ts";
 import { LeatError } from "../../core/error.ts";
-import { TIMER_MS_MAX } from "../../data/check.ts";
+import { optionsOf, TIMER_MS_MAX } from "../../data/check.ts";
 
 /** Time between requests to the dispatcher, in ms. */
 const INTERVAL_MS = 5_000;
@@ -71,6 +71,16 @@ export interface ScalerOptions {
   readonly onStep?: (step: ScalingStep) => void;
 }
 
+const scalerOptions = optionsOf<ScalerOptions>("autoscale", {
+  dispatcher: true,
+  fleet: true,
+  minWorkers: true,
+  maxWorkers: true,
+  intervalMs: true,
+  timer: true,
+  onStep: true,
+});
+
 /** A running scaler. */
 export interface Scaler extends AsyncDisposable {
   /**
@@ -112,7 +122,7 @@ export interface Scaler extends AsyncDisposable {
  * ```
  */
 export function autoscale(options: ScalerOptions): Scaler {
-  return new FleetScaler(options);
+  return new FleetScaler(scalerOptions(options));
 }
 
 class FleetScaler implements Scaler {

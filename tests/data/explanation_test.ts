@@ -1,11 +1,19 @@
 /** Explanations: graphs in words, with figures, and advice from made-up figures. */
 
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertStringIncludes,
+} from "../assert.ts";
 import { adviceOn } from "../../data/advice.ts";
 import { bytesText, durationText } from "../../data/amounts.ts";
 import { SplitStats } from "../../offload/conditional/split_stats.ts";
 import { OperatorMeter } from "../../data/iterators/stats.ts";
 import { AUTOTUNE, Dataset, type OperatorStats } from "../../mod.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { DenoHost } from "../../platform/deno_host.ts";
 import { turn } from "./lib/collect.ts";
 
 const QUIET = { elements: 1e6, errors: 0, bytesIn: 0, bytesOut: 0, selfMs: 0, waitMs: 0 };
@@ -136,6 +144,70 @@ Deno.test("advice says when nothing can be improved, and which operator holds mu
   const held = advice(slow.shuffle(9), [{ bufferedBytes: 512e6 }, { selfMs: 900 }]).split("\n");
   assertMatch(held[0]!, /^shuffle \(operator 0\) holds 512 MB: a smaller bufferSize/);
   assertMatch(held[1]!, /^map \(operator 1\) takes 90 %/);
+});
+
+/** What `explain()` says at the end of an iterator that was read to its end. */
+async function adviceAtEnd(dataset: Dataset<unknown>): Promise<string> {
+  await using iterator = dataset.iterator();
+  for await (const _ of iterator);
+  return iterator.explain().advice.at(-1)!;
+}
+
+Deno.test("explain names the lowest operator that gave no element to a pipeline that has ended", async () => {
+  const ten = Dataset.range(10);
+  const none = ten.filter(() => false);
+  const fails = ten.map((): number => {
+    throw new Error("no");
+  });
+  const cases: [Dataset<unknown>, string][] = [
+    [Dataset.range(0), "range (operator 0)"],
+    [Dataset.range(0).batch(2).prefetch(2), "range (operator 2)"],
+    [none, "filter (operator 0)"],
+    [none.map((x) => x).shuffle(3).batch(2), "filter (operator 3)"],
+    [ten.take(0).batch(2), "take (operator 1)"],
+    [none.take(0), "take (operator 0)"],
+    [Dataset.zip(ten, none), "filter (operator 2)"],
+    [fails.map((x) => x).batch(2).ignoreErrors(), "map (operator 3)"],
+  ];
+  for (const [dataset, operator] of cases) {
+    const sentence = await adviceAtEnd(dataset);
+    assertMatch(sentence, /^The pipeline has ended, and has given no element since it was opened/);
+    assertStringIncludes(sentence, `: ${operator} gave none.`);
+  }
+});
+
+Deno.test("explain of an ended pipeline names no operator below a distribute", () => {
+  const dataset = Dataset.textLines("lines.txt").distribute({ service: "ws://127.0.0.1:1" });
+  const figures = { runMs: 1000, waitedMs: 0, heldMs: 0, hasEnded: true };
+  const run = { root: dataset.node, stats: dataset.iterator().stats(), ...figures };
+  assertMatch(adviceOn(run).at(-1)!, /: distribute \(operator 0\) gave none\.$/);
+});
+
+/** A host whose clock moves only when a test moves it. */
+class StillHost extends DenoHost {
+  ms = 0;
+  override nowMs(): number {
+    return this.ms;
+  }
+}
+
+Deno.test("explain counts no time after an iterator was closed, by the caller or by an error", async () => {
+  const host = new StillHost();
+  const dataset = Dataset.range(9).map(async (x) => {
+    await turn();
+    host.ms += 10;
+    if (x === 5) throw new Error("no 5");
+    return x;
+  });
+  for (const closesAtError of [false, true]) {
+    const iterator = openIterator(dataset.node, { host, closesAtError });
+    for (let i = 0; i < 5; i++) await iterator.next();
+    const before = iterator.explain().advice;
+    assertMatch(before[0]!, /^map \(operator 0\) is waited for 100 % of the time/);
+    await (closesAtError ? assertRejects(() => iterator.next()) : iterator.return());
+    host.ms += 10_000;
+    assertEquals(iterator.explain().advice, before);
+  }
 });
 
 Deno.test("explain prints each operator's figures for an iterator, and none for a dataset", async () => {

@@ -237,7 +237,7 @@ Deno.test("explain lists operators with their arguments, numbers and specs", () 
     "0 batch(size=4, dropRemainder=false) → 3 elements of unknown",
     "  1 map(fn=(x)=>x) → 10 elements of unknown",
     "    2 range(start=0, stop=10, step=1) → 10 elements of float64",
-    "map (operator 1) writes numbers directly to the batches of batch (operator 0): so they need " +
+    "map (operator 1) writes elements that are numbers directly to the batches of batch (operator 0): so they need " +
     "no memory of their own.",
   ]);
 });

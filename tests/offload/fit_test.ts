@@ -137,6 +137,9 @@ Deno.test("fit and planOffload name a wrong option before anything runs", async 
     const given = { service, ...options } as PlanOffloadOptions<Tensor>;
     await assertRejects(() => planOffload(batches, given), Error, `planOffload: ${name}`);
   }
+  const planning = () => planOffload(batches, undefined as never);
+  const { code } = await assertRejects(planning, LeatError, "service must be");
+  assertEquals(code, "invalid_argument");
   wrong.push(["onPlan", { onPlan: 5 }], ["epochs", { epochs: -1 }]);
   for (const [name, options] of wrong) {
     const { fitted } = summing(batches, { service, ...options });

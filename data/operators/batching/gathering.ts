@@ -306,7 +306,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
 
   /** Keeps the column only if the first element fits it, so that later ones need not match a failed one. */
   #begin(element: unknown): void {
-    const column = within(this.stats.operator, () => this.#columnFor(element)) as Column;
+    const column = within(this.stats.operator, "a batch", () => this.#columnFor(element));
     column.write(0, element);
     this.#column = column;
     this.#numbers = column instanceof ScalarColumn ? column.plainNumbers : undefined;
@@ -324,7 +324,11 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     // Reset first: if this batch cannot be made, the next one is not affected.
     this.#drop();
     try {
-      const batch = within(this.stats.operator, () => this.#node.giveBatch(column, count));
+      const batch = within(
+        this.stats.operator,
+        "a batch",
+        () => this.#node.giveBatch(column, count),
+      );
       this.#noteMemory(batch);
       return this.stats.gave(batch);
     } catch (error) {
@@ -367,14 +371,14 @@ class GatheringIterator extends UnaryIterator implements Stepping {
 }
 
 /** Runs `make`. A `RangeError`, as for an array that is too long, becomes an error of the operator. */
-function within(operator: string, make: () => unknown): unknown {
+export function within<R>(operator: string, what: string, make: () => R): R {
   try {
     return make();
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause;
     throw new LeatError(
       "resource_exhausted",
-      `${operator}: a batch is larger, or nests deeper, than memory allows: ${cause.message}`,
+      `${operator}: ${what} is larger, or nests deeper, than memory allows: ${cause.message}`,
       { cause },
     );
   }

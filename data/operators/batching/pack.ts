@@ -28,6 +28,7 @@ import { AGAIN } from "../../iterators/stepping.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
+import { within } from "./gathering.ts";
 
 const KIND = "pack";
 
@@ -235,7 +236,7 @@ class PackIterator extends ElementwiseIterator {
   }
 
   #give(pieces: readonly Piece[]): unknown {
-    return this.stats.gave(this.#layout.rowOf(pieces));
+    return this.stats.gave(within(KIND, "a row", () => this.#layout.rowOf(pieces)));
   }
 
   protected override ownState(): PackState {

@@ -39,11 +39,9 @@ export class FilterNode extends ElementsOfInputNode {
   constructor(input: DatasetNode, predicate: NodeFunction, options: FilterAttributes = {}) {
     super("filter", input);
     this.predicate = predicate;
+    const { numParallelCalls = predicate.callsByDefault } = options;
     this.options = {
-      numParallelCalls: checkParallelCalls(
-        "filter",
-        options.numParallelCalls ?? predicate.callsByDefault,
-      ),
+      numParallelCalls: checkParallelCalls("filter", numParallelCalls),
       deterministic: checkOptionalBoolean("filter", "deterministic", options.deterministic),
     };
   }

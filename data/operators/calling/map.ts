@@ -55,8 +55,9 @@ export class MapNode extends OneToOneNode {
   constructor(input: DatasetNode, fn: NodeFunction, options: MapAttributes = {}) {
     super("map", input);
     this.fn = fn;
+    const { numParallelCalls = fn.callsByDefault } = options;
     this.options = {
-      numParallelCalls: checkParallelCalls("map", options.numParallelCalls ?? fn.callsByDefault),
+      numParallelCalls: checkParallelCalls("map", numParallelCalls),
       deterministic: checkOptionalBoolean("map", "deterministic", options.deterministic),
       spec: checkSpec("map", options.spec),
       batchable: checkOptionalBoolean("map", "batchable", options.batchable),

@@ -35,6 +35,7 @@ const CALLS: Record<string, (options: Untyped) => unknown> = {
   ignoreErrors: (options) => ten().ignoreErrors(options),
   imageFolder: (options) => statics.imageFolder("images", options),
   interleave: (options) => ten().interleave(same, options),
+  iterator: (options) => ten().iterator(options),
   jsonLines: (options) => statics.jsonLines("a.jsonl", options),
   listFiles: (options) => statics.listFiles("*.txt", options),
   map: (options) => ten().map(same, options),
@@ -130,6 +131,9 @@ Deno.test("known options are accepted", async () => {
 
 Deno.test("null is refused as the value of an option", () => {
   const refused: [string, () => unknown][] = [
+    ["map: numParallelCalls", () => ten().map(same, { numParallelCalls: null })],
+    ["filter: numParallelCalls", () => ten().filter(same, { numParallelCalls: null })],
+    ["iterator: isReadOnly", () => ten().iterator({ isReadOnly: null })],
     ["window: shift", () => ten().window(2, { shift: null })],
     ["window: stride", () => ten().window(2, { stride: null })],
     ["pack: maxOpenBins", () => sequences().pack({ length: 2, maxOpenBins: null })],
@@ -140,6 +144,19 @@ Deno.test("null is refused as the value of an option", () => {
     ["imageFolder: seed", () => statics.imageFolder("images", { seed: null })],
   ];
   for (const [what, call] of refused) assertThrows(call, LeatError, `${what} `);
+});
+
+Deno.test("an option of another type is refused where it is used", () => {
+  for (const isReadOnly of ["false", 1]) {
+    assertThrows(() => ten().iterator({ isReadOnly }), LeatError, "iterator: isReadOnly must be");
+  }
+  for (const rewrite of [5, null, "f", {}]) {
+    assertThrows(
+      () => ten().distribute({ service: "ws://127.0.0.1:1", rewrite }),
+      LeatError,
+      "distribute: rewrite must be a function",
+    );
+  }
 });
 
 Deno.test("save and load refuse invalid paths, functions and options", async () => {

@@ -122,7 +122,7 @@ Deno.test("explain says what rules have done and withOptions switches them off b
   const dataset = Dataset.range(9).map((x) => x).skip(0).filter((x) => x > 0).batch(2);
   const said = dataset.explain().rewrites;
   assertEquals(said.map((text) => text.split(":")[0]), [
-    "filter (operator 1) writes numbers directly to the batches of batch (operator 0)",
+    "filter (operator 1) writes elements that are numbers directly to the batches of batch (operator 0)",
     "filter (operator 1) calls its function in one loop with that of map (operator 3)",
     "skip (operator 2) changes nothing and is left out.",
   ]);

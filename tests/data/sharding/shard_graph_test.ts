@@ -256,6 +256,18 @@ Deno.test("shardingPolicy divides by its function, locally and after serialisati
   assertEquals(shards, [[0, 1, 2, -1], [3, 4, -2]]);
 });
 
+Deno.test("shardingPolicy refuses anything but a name and its options", () => {
+  const shard = (dataset: Dataset<unknown>) => dataset;
+  const refused: [() => unknown, string][] = [
+    [() => shardingPolicy("p", undefined as never), "shardingPolicy: shard must be"],
+    [() => shardingPolicy("p", null as never), "shardingPolicy: options must be"],
+    [() => shardingPolicy(1n as never, { shard }), "shardingPolicy: name must be"],
+  ];
+  for (const [make, message] of refused) {
+    assertEquals(assertThrows(make, LeatError, message).code, "invalid_argument");
+  }
+});
+
 Deno.test("shardingPolicy refuses names that its function is not given, also as captures", () => {
   assertThrows(
     () => shardingPolicy("p", { shard: (dataset, { random }: never) => dataset.skip(random) }),

@@ -200,6 +200,7 @@ Deno.test("loadFunction says when the module, the export or the function is miss
     ["data:text/javascript,export const f = (", "f", "failed_precondition", "cannot be imported"],
     [FIXTURE, "triple", "not_found", "it exports ONE, default, double"],
     [FIXTURE, "toString", "not_found", "exports no"],
+    ["data:text/javascript,0", "f", "not_found", 'exports no "f"; it exports nothing.'],
     [FIXTURE, "ONE", "invalid_argument", "is number, not a function"],
   ];
   for (const [module, name, code, message] of cases) {

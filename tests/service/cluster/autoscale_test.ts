@@ -6,7 +6,7 @@ import {
   type ScalingStep,
 } from "../../../mod.ts";
 import { leastUseful, START_TIMEOUT_MS } from "../../../server/cluster/scaler.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assertEquals, assertRejects, assertThrows } from "../../assert.ts";
 import { noFigures } from "../../lib/no_figures.ts";
 import { until } from "../../lib/until.ts";
 import { hurried, Names, ownBeside, stateOf, virtual, worker } from "../lib/scaling_fleet.ts";
@@ -160,6 +160,13 @@ Deno.test("an onStep that throws or rejects does not count as a failure of the f
   }
   assertEquals(told.every((line) => line.includes("onStep has failed")), true);
   assertEquals(told.length > 4, true);
+});
+
+Deno.test("autoscale refuses anything but its options", () => {
+  for (const options of [undefined, null, 5]) {
+    const { code } = assertThrows(() => autoscale(options as never), LeatError, "autoscale: ");
+    assertEquals(code, "invalid_argument");
+  }
 });
 
 Deno.test("autoscale refuses an interval without pauses", async () => {

@@ -286,6 +286,14 @@ Deno.test("LocalCluster.start refuses times of storage that are too long for a t
   }
 });
 
+Deno.test("LocalCluster refuses more workers than one host can run", async () => {
+  for (const workers of [2 ** 53, { min: 0, max: 1_025 }]) {
+    const start = () => LocalCluster.start({ workers });
+    const { code } = await assertRejects(start, LeatError, "a whole number from 0 to 1024");
+    assertEquals(code, "invalid_argument");
+  }
+});
+
 testInline(
   "a job runs on workers whose storage waits between attempts without a limit",
   async (start) => {

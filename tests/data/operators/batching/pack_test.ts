@@ -138,6 +138,12 @@ Deno.test("pack refuses elements that are no sequences, which are lost alone", a
   assertThrows(() => Dataset.range(3).pack({ length: 2 }), LeatError, "must be sequences");
 });
 
+Deno.test("pack fails with resource_exhausted if a row is longer than an array can be", async () => {
+  const packed = sequences(1).pack({ length: 2 ** 53 - 1 });
+  const error = await assertRejects(() => Array.fromAsync(packed), LeatError, "pack: a row is");
+  assertEquals(error.code, "resource_exhausted");
+});
+
 Deno.test("pack refuses invalid options", () => {
   const one = sequences(1);
   assertThrows(() => one.pack({ length: 0 }), LeatError, "pack: length");
