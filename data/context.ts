@@ -64,6 +64,8 @@ interface Iteration {
   sharedReads: number;
   /** An operator that a rule has added after the last one. */
   added?: OperatorInstance;
+  /** See `IteratorContext.isDisposed`. */
+  isDisposed: boolean;
 }
 
 const UNTUNED: TunerOptions = { budgets: budgetsOf(undefined), isOff: true };
@@ -130,6 +132,7 @@ export class IteratorContext {
       sharedFor: within === undefined ? new WeakMap() : within.#iteration.sharedFor,
       replaced: new Map(),
       sharedReads: 0,
+      isDisposed: false,
     };
     const progress = splits === undefined ? undefined : new SplitProgress(splits);
     return new IteratorContext(iteration, { randomState, instance, splits: progress });
@@ -452,6 +455,16 @@ export class IteratorContext {
     const closing = foreign.runner?.close();
     foreign.runner = undefined;
     return closing;
+  }
+
+  /** Whether the whole iteration is disposed: no operator makes another iterator. */
+  get isDisposed(): boolean {
+    return this.#iteration.isDisposed;
+  }
+
+  /** Call it before the iterators of the iteration are disposed. */
+  noteDisposed(): void {
+    this.#iteration.isDisposed = true;
   }
 
   /** How many times this iteration has read a stream of which other consumers got elements. */

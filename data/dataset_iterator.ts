@@ -458,6 +458,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   #dispose(): Promise<void> | undefined {
+    this.#context.noteDisposed();
     this.#last.elements.dispose();
     return this.#context.close();
   }

@@ -222,9 +222,12 @@ class Client {
     if (clientId === undefined) return;
     // If this request is lost, the dispatcher releases the client after the timeout.
     const { nextRound } = this.#reader;
+    const { ordered, numConsumers } = this.#options.parameters;
+    const isOneOfSeveral = ordered !== undefined && numConsumers !== undefined;
     const request = {
       ...{ clientId, secret: this.#secret },
       ...(nextRound === undefined ? {} : { nextRound }),
+      ...(isOneOfSeveral && !this.#feed.goesOn ? { leaves: true as const } : {}),
     };
     await this.#context.ask(this.#options.dispatcher, "releaseClient", request, {
       timeoutMs: RELEASE_TIMEOUT_MS,

@@ -37,6 +37,8 @@ export class Feed {
   /** Reads elements of a source for tasks that cannot read that source. Default: refuses. */
   readSource: (split: number, from: number) => Promise<{ readonly given: Payload }> = () =>
     Promise.reject(new LeatError("failed_precondition", "This reader sends no source elements"));
+  /** Whether the training loop, once it takes no more items, reads on in another pass or chain. */
+  goesOn = false;
   /** Called when the training loop takes an item or starts to wait for one. */
   onTaken: () => void = () => {};
   /** Called when an item is buffered, because the training loop does not wait for one. */

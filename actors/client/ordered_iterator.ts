@@ -123,6 +123,7 @@ export class OrderedIterator extends ElementIterator {
   }
 
   protected override release(): void {
+    this.#feed.goesOn = this.#failure === undefined && !this.#options.context.isDisposed;
     this.#stop?.();
     this.#stop = undefined;
     this.#feed.drop();
@@ -210,8 +211,9 @@ export class OrderedIterator extends ElementIterator {
   }
 
   #fail(error: unknown): ReadingFailure {
+    this.#failure = ReadingFailure.of(error);
     this.release();
-    return this.#failure = ReadingFailure.of(error);
+    return this.#failure;
   }
 
   /** Handles one item. Returns undefined if it yields no element. */

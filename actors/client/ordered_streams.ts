@@ -204,7 +204,7 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
           identity.onJoined?.(joined);
           place.onJoined?.(joined);
         },
-        ...(options.runId === undefined ? {} : iteratorOf(context)),
+        ...(options.runId === undefined && numConsumers === undefined ? {} : iteratorOf(context)),
       };
       const dataset = datasetDefinition(node, options.compression);
       const reading = clientOptions(dataset, options, context.randomState.epoch);
@@ -224,11 +224,9 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
 }
 
 /**
- * The number of the dataset's iterator, if the repetition's own number does not tell: passes of a
+ * The number of the dataset's iterator: that of the repetition does not tell it, as the passes of a
  * `repeat` in later iterators have numbers without order.
  */
-function iteratorOf(
-  { iterator, randomState: { epoch } }: IteratorContext,
-): Pick<ReaderIdentity, "iterator"> {
-  return iterator === 0 || iterator === epoch ? {} : { iterator };
+function iteratorOf({ iterator }: IteratorContext): Pick<ReaderIdentity, "iterator"> {
+  return iterator === 0 ? {} : { iterator };
 }

@@ -85,15 +85,18 @@ export function bytesOfJob({ name, parameters }: Pick<Job, "name" | "parameters"
   return bytesOfText(name ?? "") + bytesOfText(JSON.stringify(parameters));
 }
 
-/** Bytes of the sets of splits, the consumers and the run's names that an iteration holds. */
+/** Bytes of the sets of splits, the consumers and the names of run and pass that an iteration holds. */
 export function bytesOfIteration({ ordered, run }: Pick<Iteration, "ordered" | "run">): number {
   const { lost = [], done = [], consumers = null } = ordered ?? {};
   const reading = Object.values(consumers?.reading ?? {});
+  const pass = consumers?.pass;
   return [lost, done, consumers?.left ?? [], ...reading.map((each) => each.done)]
     .reduce(
       (sum, places) => sum + bytesOfPlaces(places),
       ITERATION_BYTES + reading.length * CONSUMER_BYTES,
-    ) + bytesOfText(run === null ? "" : run.stream + run.runId);
+    ) +
+    bytesOfText(run === null ? "" : run.stream + run.runId) +
+    bytesOfText(pass === undefined ? "" : pass.stream + pass.begun);
 }
 
 /** Bytes of an iteration's table of splits, which a short pipeline can make large. */

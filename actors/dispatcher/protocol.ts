@@ -208,8 +208,8 @@ export interface DispatcherProtocol {
      */
     readonly runId?: string;
     /**
-     * With `runId`: the number of the dataset's iterator of which the repetition is a pass. Default
-     * 0. All passes of an iterator come before those of the next one.
+     * With `runId` or consumers: the number of the dataset's iterator of which the repetition is a
+     * pass. Default 0. All passes of an iterator come before those of the next one.
      */
     readonly iterator?: number;
     /**
@@ -272,6 +272,11 @@ export interface DispatcherProtocol {
      * Coordinated reads: the client has requested every round before this one, and no later one.
      */
     readonly nextRound?: number;
+    /**
+     * DETERMINISTIC with consumers: the consumer reads nothing more of its iterator, so the others
+     * do not wait for it in other passes and chains. Default: it may read on.
+     */
+    readonly leaves?: true;
   }): null;
 
   /**

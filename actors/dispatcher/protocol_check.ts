@@ -189,6 +189,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     secret: optional(name),
     cancel: optional(flag),
     nextRound: optional(count),
+    leaves: optional(v.literal(true, "true, or left out")),
   }),
   workerHeartbeat: object({
     name: workerName,

@@ -31,7 +31,7 @@ function come(
   };
   const iteration = { jobId: 1, repetition: 0, run: { stream, runId } } as Iteration;
   noteRun(tables, iteration, record);
-  noteReader(tables, record);
+  noteReader(tables, { ordered: null }, record);
   notePassed(tables, iteration, LAST, 0);
   return stream;
 }

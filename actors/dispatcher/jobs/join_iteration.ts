@@ -138,10 +138,10 @@ function createIteration(
   request: OpenRequest,
   client: JoinDecision["client"],
 ): number {
-  const { state, random } = tx;
+  const { state } = tx;
   const { parameters, repetition } = request;
   const iterationId = state.nextId("iteration");
-  const initial = modeFor(parameters).initialFields(request, client, random);
+  const initial = modeFor(parameters).initialFields(request, client, tx);
   tx.append({ type: "iteration_created", iterationId, jobId, repetition, ...initial });
   const iteration = state.iterations.get(iterationId)!;
   for (const worker of state.workersFor(parameters)) {

@@ -8,6 +8,7 @@ import type { FencedRef } from "../../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../worker/protocol.ts";
 import type { SavingStart } from "../modes/save/saving_state.ts";
 import type { DatasetDefinition, JobParameters } from "../protocol.ts";
+import type { PassStart } from "../modes/mode_state.ts";
 import type { RunOfIteration } from "../state/entities.ts";
 
 /** One change of the dispatcher's state. */
@@ -53,6 +54,8 @@ export type JournalRecord =
     readonly behind?: readonly number[];
     /** One launch of the training program: only readers that it started may read the iteration. */
     readonly run?: RunOfIteration;
+    /** DETERMINISTIC with consumers. `begun` is left out if the iteration begins a reading. */
+    readonly pass?: PassStart;
   }
   /** No task will produce anything more. */
   | { readonly type: "iteration_finished"; readonly iterationId: number }
@@ -147,6 +150,8 @@ export type JournalRecord =
      * its last report. Default 0.
      */
     readonly unreported?: number;
+    /** DETERMINISTIC with consumers: it will read nothing more of its iterator. */
+    readonly leaves?: true;
   }
   | {
     readonly type: "splits_listed";

@@ -1,5 +1,6 @@
 /** Clients: the content of their heartbeat answers, and their end. */
 import { LeatError } from "../../../core/error.ts";
+import { definedFields } from "../../../core/tree.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Settings } from "../config.ts";
 import type { Consumers } from "../modes/consumers.ts";
@@ -130,9 +131,10 @@ function taskSources(
 
 export function releaseClient(
   tx: Transaction,
-  { clientId, secret, cancel = false, nextRound }: RequestOf<DispatcherProtocol, "releaseClient">,
+  request: RequestOf<DispatcherProtocol, "releaseClient">,
   consumers: Consumers,
 ): null {
+  const { clientId, secret, cancel = false, nextRound, leaves } = request;
   const { clients, iterations } = tx.state;
   const client = clients.get(clientId);
   if (client === undefined) return null;
@@ -143,7 +145,7 @@ export function releaseClient(
   if (cancel) tx.state.modeOf(iteration).cancel(tx, iteration);
   // The client may have requested more rounds since its last heartbeat.
   consumers.stopsAt(clientId, nextRound);
-  endClient(tx, clientId, "released", consumers);
+  endClient(tx, clientId, "released", consumers, leaves);
   return null;
 }
 
@@ -155,6 +157,7 @@ export function endClient(
   clientId: number,
   why: ClientEnd,
   consumers: Consumers,
+  leaves?: true,
 ): void {
   const { state } = tx;
   const client = state.clients.get(clientId);
@@ -165,6 +168,7 @@ export function endClient(
   tx.append({
     ...{ type: "client_released", clientId, why, nextRound },
     ...(unreported === 0 ? {} : { unreported }),
+    ...definedFields({ leaves }),
   });
   const iteration = state.iterations.get(client.iterationId)!;
   const { iterationId, jobId } = iteration;

@@ -63,7 +63,7 @@ export interface JoinDecision {
 /** The mode's fields of a new iteration's record. */
 export type IterationStart = Pick<
   RecordOf<"iteration_created">,
-  "seed" | "startAt" | "behind" | "run"
+  "seed" | "startAt" | "behind" | "run" | "pass"
 >;
 
 export type IterationDescription = DispatcherDescription["jobs"][number]["iterations"][number];
@@ -148,7 +148,7 @@ export abstract class Mode {
   initialFields(
     _request: OpenRequest,
     _client: JoinDecision["client"],
-    random: Random,
+    { random }: Transaction,
   ): IterationStart {
     return { seed: random.hex64() };
   }

@@ -45,7 +45,24 @@ export interface OrderedConsumers {
   readonly reading: Record<number, OrderedConsumer>;
   /** Indices of the consumers that have left. */
   left: Places;
+  /** Left out: unknown. */
+  readonly pass?: StreamPass;
 }
+
+/** The iteration is a pass over a chain of a stream, for one iterator of the consumers' datasets. */
+export interface StreamPass {
+  readonly stream: string;
+  /**
+   * Tells the readings of the stream apart: the run, or the iteration with which consumers without
+   * a run began.
+   */
+  readonly begun: string | number;
+  /** The iterator's number within the dataset. */
+  readonly iterator: number;
+}
+
+/** A new pass. Without `begun`, a reading begins with it. */
+export type PassStart = Omit<StreamPass, "begun"> & Partial<Pick<StreamPass, "begun">>;
 
 /** The progress of one of several readers of a stream. */
 export interface OrderedConsumer {

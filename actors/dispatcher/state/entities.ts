@@ -140,6 +140,10 @@ export interface StreamReaders {
   readonly newest: number;
   /** The last restore: clients with ids below `first` are refused. Null: there was none. */
   readonly restored: { readonly name: string; readonly first: number } | null;
+  /** With a consumer index: the reading that it joined last; see `StreamPass`. */
+  readonly begun?: string | number;
+  /** The newest iterator of that reading that the consumer has left. */
+  readonly left?: number;
 }
 
 /** The readers of a stream that were started together (a run). */

@@ -516,6 +516,31 @@ testInline(
 );
 
 testInline(
+  "no pass or chain waits for a consumer that has left its iterator, and the next epoch does",
+  async (start) => {
+    const range = Dataset.range(200);
+    type Make = (service: LocalCluster, index: number) => Dataset<unknown>;
+    const pipelines: [make: Make, ofEach: number][] = [
+      [(service, i) => consumer(range.repeat(3), service, i, 2), 300],
+      [(service, i) => consumer(range, service, i, 2).repeat(3), 300],
+      [(service, i) => consumer(range.concatenate(range), service, i, 2), 200],
+      // In each pass the stream is not read to its end.
+      [(service, i) => consumer(range, service, i, 2).take(9).repeat(2), 18],
+    ];
+    for (const [make, ofEach] of pipelines) {
+      await using cluster = await start({ workers: 1 });
+      const [stays, leaves] = [make(cluster, 0), make(cluster, 1)];
+      const [staying, leaving] = [stays.iterator(), leaves.iterator()];
+      await Promise.all([readOutcomes(staying, 5), readOutcomes(leaving, 5)]);
+      await leaving.return();
+      assertEquals((await outcomesOf(staying)).length, ofEach - 5);
+      const next = [stays, leaves].map((each) => outcomesOf(each.iterator()));
+      assertEquals((await Promise.all(next)).map(({ length }) => length), [ofEach, ofEach]);
+    }
+  },
+);
+
+testInline(
   "two readers cannot be one consumer, and all agree on how many there are",
   async (start) => {
     await using cluster = await start({ workers: 1 });

@@ -1,6 +1,7 @@
 /** The consumers that share a DETERMINISTIC stream. */
+import { definedFields } from "../../../../core/tree.ts";
 import { between, common as commonOf, count, has, type Places, union, without } from "./places.ts";
-import type { OrderedConsumer, OrderedConsumers } from "../mode_state.ts";
+import type { OrderedConsumer, OrderedConsumers, StreamPass } from "../mode_state.ts";
 
 /** `awaited`: the consumer has not joined yet. */
 export type ConsumerState = "awaited" | "reading" | "left";
@@ -8,8 +9,12 @@ export type ConsumerState = "awaited" | "reading" | "left";
 /**
  * The state before any consumer has joined. @param mark Where consumers without a position start.
  */
-export function noConsumers(numConsumers: number, mark: number): OrderedConsumers {
-  return { count: numConsumers, mark, reading: {}, left: [] };
+export function noConsumers(
+  numConsumers: number,
+  mark: number,
+  pass: StreamPass | undefined,
+): OrderedConsumers {
+  return { count: numConsumers, mark, reading: {}, left: [], ...definedFields({ pass }) };
 }
 
 export function stateOf({ reading, left }: OrderedConsumers, index: number): ConsumerState {

@@ -18,8 +18,9 @@ import type { RecordOf } from "../../journal/records.ts";
 import { splitCount, SPLITS_MAX } from "../../../../data/sharding/split_table.ts";
 import type { SplitAnswer, SplitRequest } from "../splits.ts";
 import type { DispatcherState } from "../../state/state.ts";
-import { checkFollows, ofOtherRuns, streamRole } from "./stream_readers.ts";
+import { checkFollows, ofOtherRuns, passOf, streamRole } from "./stream_readers.ts";
 import { beginInRun, notePassed, noteReader, noteRun } from "./stream_runs_state.ts";
+import { beginWithoutLeft, noteLeft } from "./left_consumers_state.ts";
 import type { Tables } from "../../state/tables.ts";
 import type { Transaction } from "../../transaction.ts";
 import {
@@ -90,9 +91,11 @@ export class DeterministicMode extends Mode {
   }
 
   override initialFields(
-    { parameters, startAt = 0, behind = [], iterator }: OpenRequest,
+    request: OpenRequest,
     { stream, runId }: JoinDecision["client"],
+    { state }: Transaction,
   ): IterationStart {
+    const { parameters, startAt = 0, behind = [], iterator } = request;
     return {
       seed: parameters.ordered!.seed,
       startAt,
@@ -100,6 +103,9 @@ export class DeterministicMode extends Mode {
       ...(stream === undefined || runId === undefined
         ? {}
         : { run: { stream, runId, ...definedFields({ iterator }) } }),
+      ...(stream === undefined || parameters.numConsumers === undefined
+        ? {}
+        : { pass: passOf(state, request, stream) }),
     };
   }
 
@@ -146,9 +152,17 @@ export class DeterministicMode extends Mode {
     return whyHeldUp(state, iteration, windowSplits);
   }
 
-  /** Once a reader has finished an epoch, no iteration up to that epoch waits for it. */
-  override othersWaiting({ state, iteration: { run, jobId } }: Subject): readonly Iteration[] {
-    return run === null ? [] : state.iterationsOfJob(jobId);
+  /**
+   * Once a reader has finished an epoch, no iteration up to that epoch waits for it. If a consumer
+   * leaves, its other chains do not wait for it either.
+   */
+  override othersWaiting(
+    { state, iteration: { run, jobId, ordered } }: Subject,
+  ): readonly Iteration[] {
+    const stream = ordered?.consumers?.pass?.stream;
+    if (stream === undefined) return run === null ? [] : state.iterationsOfJob(jobId);
+    return [...state.iterations.values()]
+      .filter((other) => other.ordered?.consumers?.pass?.stream === stream);
   }
 
   /**
@@ -190,13 +204,15 @@ export class DeterministicMode extends Mode {
     record: RecordOf<"iteration_created">,
     parameters: JobParameters,
   ): ModeState {
-    const { startAt = 0, behind } = record;
-    const ordered = orderedFrom({ startAt, behind }, parameters.numConsumers);
+    const { iterationId, startAt = 0, behind } = record;
+    const pass = record.pass && { begun: iterationId, ...record.pass };
+    const ordered = orderedFrom({ startAt, behind }, parameters.numConsumers, pass);
     return { ...super.initialState(record, parameters), ordered };
   }
 
   override iterationCreated(tables: Tables, iteration: Iteration): void {
     beginInRun(tables, iteration);
+    beginWithoutLeft(tables, iteration);
   }
 
   override clientOpened(
@@ -211,13 +227,20 @@ export class DeterministicMode extends Mode {
       tables.countIteration(iteration);
     }
     noteRun(tables, iteration, record);
-    noteReader(tables, record);
+    noteReader(tables, iteration, record);
   }
 
-  override clientReleased(tables: Tables, iteration: Iteration, { consumerIndex }: Client): void {
+  override clientReleased(
+    tables: Tables,
+    iteration: Iteration,
+    { consumerIndex }: Client,
+    { why, leaves }: RecordOf<"client_released">,
+  ): void {
     const { ordered, repetition } = iteration;
     if (ordered?.consumers && consumerIndex !== null) leave(ordered, [consumerIndex]);
     notePassed(tables, iteration, consumerIndex, repetition);
+    // A consumer that has died will come to no other pass or chain either.
+    if (leaves === true || why !== "released") noteLeft(tables, iteration, consumerIndex);
   }
 
   /** The task takes no more splits. Its splits that the reader lacks are assigned again. */

@@ -1,7 +1,7 @@
 /** How records change the splits of a DETERMINISTIC iteration. */
 import { addConsumer, commonPlaces, noConsumers, removeConsumers } from "./consumers_state.ts";
 import { bytesOfPlaces } from "../../held_bytes.ts";
-import type { Ordered } from "../mode_state.ts";
+import type { Ordered, StreamPass } from "../mode_state.ts";
 import { between, has, type Places, union, without } from "./places.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import { survived } from "../../state/runner_deaths_state.ts";
@@ -17,9 +17,13 @@ export interface StreamStart {
 }
 
 /** The state at the start of a stream. @param numConsumers Missing if the stream has one reader. */
-export function orderedFrom({ startAt, behind = [] }: StreamStart, numConsumers?: number): Ordered {
+export function orderedFrom(
+  { startAt, behind = [] }: StreamStart,
+  numConsumers?: number,
+  pass?: StreamPass,
+): Ordered {
   const [mark = startAt] = behind;
-  const consumers = numConsumers === undefined ? null : noConsumers(numConsumers, mark);
+  const consumers = numConsumers === undefined ? null : noConsumers(numConsumers, mark, pass);
   return { mark, next: startAt, assigned: [], done: [], lost: [...behind], consumers };
 }
 

@@ -14,8 +14,8 @@ export function readersKey(stream: string, consumerIndex: number | null): string
 }
 
 /** Bytes counted for the readers of a stream. */
-export function bytesOfReaders(key: string, { restored }: StreamReaders): number {
-  return entryBytes([key, restored?.name ?? ""]);
+export function bytesOfReaders(key: string, { restored, begun = "" }: StreamReaders): number {
+  return entryBytes([key, restored?.name ?? "", String(begun)]);
 }
 
 /** Bytes counted for a run. */

@@ -2,9 +2,11 @@
  * DETERMINISTIC: which readers may read a stream when some are restored while earlier ones live.
  */
 import { LeatError } from "../../../../core/error.ts";
+import { definedFields } from "../../../../core/tree.ts";
 import type { RequestOf } from "../../../runtime/protocol.ts";
 import type { Iteration, StreamRun } from "../../state/entities.ts";
 import { type DispatcherProtocol, READ_BY_ANOTHER, TO_FOLLOW } from "../../protocol.ts";
+import type { PassStart } from "../mode_state.ts";
 import type { DispatcherState } from "../../state/state.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
@@ -51,6 +53,21 @@ export function streamRole(
     ...(startAt === undefined ? {} : { restoration }),
     ...(runId === undefined ? {} : { runId }),
   };
+}
+
+/**
+ * The pass that a consumer's new iteration is. Without a run, a consumer that has read the stream
+ * before continues that reading; any other one begins a new one.
+ */
+export function passOf(
+  state: DispatcherState,
+  { consumerIndex, iterator = 0, runId, lastReader }: OpenRequest,
+  stream: string,
+): PassStart {
+  const continued = lastReader?.clusterId === state.clusterId
+    ? state.readersOf(stream, consumerIndex ?? null)?.begun
+    : undefined;
+  return { stream, iterator, ...definedFields({ begun: runId ?? continued }) };
 }
 
 /** @throws {LeatError} `failed_precondition` for a run that a newer one has replaced. */

@@ -7,6 +7,7 @@ import {
   readersKey,
   REPETITION_BYTES,
 } from "./stream_memory.ts";
+import { joining } from "./left_consumers_state.ts";
 import type { Iteration, StreamRun } from "../../state/entities.ts";
 import { leave } from "./ordered_state.ts";
 import type { RecordOf } from "../../journal/records.ts";
@@ -30,14 +31,19 @@ interface Pass {
 }
 
 /** A client has joined a stream, as its reader or as one of its consumers. */
-export function noteReader({ readers }: Tables, record: RecordOf<"client_opened">): void {
+export function noteReader(
+  { readers }: Tables,
+  { ordered }: Pick<Iteration, "ordered">,
+  record: RecordOf<"client_opened">,
+): void {
   const { stream, consumerIndex, clientId, restoration } = record;
   if (stream === undefined) return;
   const key = readersKey(stream, consumerIndex);
-  const before = readers.get(key)?.restored ?? null;
+  const known = readers.get(key);
+  const before = known?.restored ?? null;
   const isNew = restoration !== undefined && restoration !== before?.name;
   const restored = isNew ? { name: restoration, first: clientId } : before;
-  const now = { newest: clientId, restored };
+  const now = { newest: clientId, restored, ...joining(known, ordered?.consumers?.pass) };
   readers.set(key, now, bytesOfReaders(key, now));
 }
 
