@@ -403,6 +403,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * equal up to the first dot are the parts of one sample, `{ __key__, jpg, json, cls, … }`. Parts are
    * bytes, unless `decode` says otherwise; decode images with `image.decode()` in `map()`. Extensions
    * are in lower case. Links, folders, files without an extension and files named `__x__` are skipped.
+   * A name that is not UTF-8 is read as Latin-1.
    *
    * A damaged or truncated archive gives the samples before the damage, then one error that names
    * file and byte. An empty file is an archive without samples. An archive may end after any file
