@@ -2,7 +2,7 @@
 import { type Data, DataType, Precision, Vector } from "apache-arrow";
 import { type DType, isTypedArray } from "../../../core/dtype.ts";
 import { checkFieldName, columnText } from "../column_rows.ts";
-import { decimal, packList, type ValueType } from "../parquet/lists.ts";
+import { decimal, isKeyType, KEYS, packList, type ValueType } from "../parquet/lists.ts";
 
 /** A type that elements cannot hold. */
 export class UnsupportedType extends Error {}
@@ -46,6 +46,15 @@ function isBinary(type: DataType): boolean {
 function isTime(type: DataType): boolean {
   return DataType.isDate(type) || DataType.isTime(type) || DataType.isTimestamp(type) ||
     DataType.isDuration(type);
+}
+
+/** @throws {UnsupportedType} for a map, also within a type, whose keys cannot be keys of an object. */
+export function checkMapKeys(type: DataType): void {
+  if (DataType.isDictionary(type)) return checkMapKeys(type.dictionary);
+  if (DataType.isMap(type) && !isKeyType(valueTypeOf(type.keyType))) {
+    throw new UnsupportedType(KEYS);
+  }
+  for (const child of type.children ?? []) checkMapKeys(child.type);
 }
 
 /**

@@ -302,6 +302,23 @@ Deno.test("arrow reads lists as typed arrays and tensors, structs and maps as ob
   assertEquals(await values(map, maps), [{ a: 1, b: 2 }, null, { a: 3 }]);
 });
 
+Deno.test("arrow refuses maps, in lists too, whose keys are structs or bytes", async () => {
+  for (const key of [new Struct([new Field("q", new Int32())]), new Binary()]) {
+    const entries = new Struct<{ key: DataType; value: Int32 }>([
+      new Field("key", key),
+      new Field("value", new Int32(), true),
+    ]);
+    const map = new Map_<DataType, Int32>(new Field("entries", entries));
+    for (const type of [map, new List(new Field("item", map))]) {
+      const { code, message } = await refusal(
+        write(new Table({ x: vectorFromArray([null], type) })),
+      );
+      assertEquals(code, "unimplemented");
+      assertStringIncludes(message, "column x: keys of a map can only be texts, numbers");
+    }
+  }
+});
+
 Deno.test("arrow's record batches are parts of files, and reading continues from every position", async () => {
   for (const format of FORMATS) {
     for (const sizes of [[10], [3, 4, 3], [1, 0, 9]]) {

@@ -302,6 +302,39 @@ Deno.test("parquet reads structs and maps as objects, and lists of structs as ar
   assertEquals(await values(writeColumn(maps, map, ["x", "key_value", "key", "value"])), maps);
 });
 
+Deno.test("parquet reads decimal, integer and boolean keys of maps as texts, and refuses keys without texts", async () => {
+  const mapOf = (...key: Omit<SchemaElement, "name">[]): Omit<SchemaElement, "name">[] => [
+    { repetition_type: "REQUIRED", converted_type: "MAP", num_children: 1 },
+    { repetition_type: "REPEATED", num_children: 2 },
+    ...key,
+    { type: "INT32", repetition_type: "OPTIONAL" },
+  ];
+  const required = { repetition_type: "REQUIRED" } as const;
+  const names = ["x", "key_value", "key", "value"];
+  const fixed = { type: "FIXED_LEN_BYTE_ARRAY", type_length: 3, ...required } as const;
+  const price = { ...fixed, converted_type: "DECIMAL", precision: 5, scale: 2 } as const;
+  const prices = writeColumn([new Map([[1.5, 7]]), new Map()], mapOf(price), names);
+  assertEquals(await values(prices), [{ "1.5": 7 }, {}]);
+  const count = { type: "INT64", ...required } as const;
+  const flag = { type: "BOOLEAN", ...required } as const;
+  assertEquals(await values(writeColumn([new Map([[9n, 7]])], mapOf(count), names)), [{ "9": 7 }]);
+  const flags = new Map([[true, 7], [false, null]]);
+  assertEquals(await values(writeColumn([flags], mapOf(flag), names)), [{ true: 7, false: null }]);
+  const struct = [{ num_children: 1, ...required }, { type: "INT32", ...required }] as const;
+  for (
+    const file of [
+      writeColumn([new Map([[Uint8Array.of(1, 2, 3), 7]])], mapOf(fixed), names),
+      writeColumn([new Map([[{ q: 1 }, 5], [{ q: 2 }, 6]])], mapOf(...struct), [
+        ...["x", "key_value", "key", "q", "value"],
+      ]),
+    ]
+  ) {
+    const { code, message } = await refusal(file);
+    assertEquals(code, "unimplemented");
+    assertStringIncludes(message, "column x: keys of a map can only be texts, numbers");
+  }
+});
+
 Deno.test("parquet's row groups are parts, and reading continues from every position", async () => {
   for (const rowGroupSize of [1, 3, 10, [4, 1, 100]]) {
     const bytes = write(TEN, { rowGroupSize });
