@@ -576,17 +576,16 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * groups.
    *
    * Integers of 64 bits are bigints; byte arrays are `Uint8Array`s; structs and maps are objects, with
-   * the texts of a map's keys. A
-   * list of numbers is a typed array. A list of booleans, strings, byte strings, or lists of equal
-   * length is a tensor. It is an array if its lists differ in length, or an item is null. Times and
-   * dates are the stored integers: since 1970, in the column's unit (INT96: nanoseconds). Decimals are
-   * numbers. Missing values are null, which cannot be batched with other values: replace them with
-   * `map`.
+   * the texts of a map's keys. A list of numbers is a typed array. A list of booleans, strings, byte
+   * strings, or lists of equal length is a tensor. It is an array if its lists differ in length, or an
+   * item is null. Times and dates are the stored integers: since 1970, in the column's unit (INT96:
+   * nanoseconds). Decimals are numbers. Missing values are null, which cannot be batched with other
+   * values: replace them with `map`.
    *
    * A damaged row group is one `data_loss` error, and reading continues with the next. Errors of a
    * file: `data_loss` for a damaged footer, `not_found` for a column that it does not have.
    * `unimplemented` is what cannot be read: the codec LZO, DELTA_BYTE_ARRAY in data pages of version 1,
-   * and maps whose keys are bytes, lists, structs or maps.
+   * maps whose keys are bytes, lists, structs or maps, and a chosen column whose name another one has.
    *
    * @example
    * ```ts

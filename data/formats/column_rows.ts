@@ -47,7 +47,8 @@ interface ChosenOptions {
  *
  * @throws {LeatError} `not_found` for a column that the file lacks, naming the file, the column,
  * and the existing ones; `resource_exhausted` for more than {@linkcode COLUMNS_MAX};
- * `unimplemented` for a column `__proto__`, which elements must not have as a key.
+ * `unimplemented` for a column `__proto__`, which elements must not have as a key, or whose name
+ * another column has.
  */
 export function chosenColumns(
   bytes: ByteRanges,
@@ -71,11 +72,24 @@ export function chosenColumns(
   if (columns.includes("__proto__")) {
     throw bytes.unsupported(`it has the ${what} __proto__; choose others with \`columns\``);
   }
+  const repeated = repeatedOf(names);
+  const ambiguous = columns.find((name) => repeated.has(name));
+  if (ambiguous !== undefined) {
+    const named = `${what}s "${listNames([ambiguous])}"`;
+    throw bytes.unsupported(
+      `it has several ${named}; rename them, or choose others with \`columns\``,
+    );
+  }
   if (columns.length <= COLUMNS_MAX) return columns;
   throw bytes.refused(
     "resource_exhausted",
     `${bytes.path} has ${columns.length} ${what}s, more than ${COLUMNS_MAX} (COLUMNS_MAX); choose fewer with \`columns\`.`,
   );
+}
+
+function repeatedOf(names: readonly string[]): ReadonlySet<string> {
+  const seen = new Set<string>();
+  return new Set(names.filter((name) => seen.size === seen.add(name).size));
 }
 
 /** A column whose values are in memory. */

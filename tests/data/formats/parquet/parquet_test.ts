@@ -475,3 +475,18 @@ Deno.test("parquet refuses a column, and a field of a struct, with the name __pr
   const [nested] = await rowsOf(node(), struct) as [LeatError];
   assertStringIncludes(nested.message, "a field has the name __proto__");
 });
+
+Deno.test("parquet refuses a chosen column whose name another one has", async () => {
+  const other: ColumnSource = {
+    name: "s",
+    type: "STRING",
+    data: numbers(10).map((i) => `other ${i}`),
+  };
+  const bytes = write([TEN[0]!, other, TEN[1]!]);
+  for (const columns of [undefined, ["i", "s"]]) {
+    const { code, message } = await refusal(bytes, columns);
+    assertEquals(code, "unimplemented");
+    assertStringIncludes(message, 'Parquet file my data: it has several columns "s"; rename them');
+  }
+  assertEquals(await rowsOf(node(["i"]), bytes), numbers(10).map((i) => ({ i })));
+});
