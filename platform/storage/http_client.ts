@@ -41,6 +41,17 @@ const COLLECTED_BYTES_MIN = 16 * 1024;
 /** Limit of the characters of an error page that an error message quotes. */
 const REFUSAL_SHOWN_MAX = 200;
 
+/** Whether a header can be sent. Errors of the standard classes would show its value, a secret perhaps. */
+export function isHeader(name: string, value: unknown): value is string {
+  if (typeof value !== "string") return false;
+  try {
+    new Headers([[name, value]]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Sends requests, and retries them. */
 export class HttpClient {
   readonly retries: Retries;
