@@ -585,7 +585,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * A damaged row group is one `data_loss` error, and reading continues with the next. Errors of a
    * file: `data_loss` for a damaged footer, `not_found` for a column that it does not have.
    * `unimplemented` is what cannot be read: the codec LZO, DELTA_BYTE_ARRAY in data pages of version 1,
-   * maps whose keys are bytes, lists, structs or maps, and a chosen column whose name another one has.
+   * maps whose keys are bytes, lists, structs or maps, and a chosen column, or a field in it, whose name
+   * another one has.
    *
    * @example
    * ```ts

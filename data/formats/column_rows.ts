@@ -1,5 +1,6 @@
 /** Makes the rows of columnar files: selects columns by name, and combines their values. */
 import { utf8Text } from "../../core/bytes.ts";
+import { LeatError } from "../../core/error.ts";
 import { shownText } from "../../core/shown_text.ts";
 import type { ByteRanges } from "./byte_ranges.ts";
 import type { Rows } from "./row_blocks.ts";
@@ -21,9 +22,13 @@ export function listNames(names: readonly string[]): string {
   return `${names.length === 0 ? "none" : listed}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Refuses a field that elements must not have as a key. @throws {Error} */
-export function checkFieldName(name: string): void {
-  if (name === "__proto__") throw new Error("a field has the name __proto__");
+/** Refuses fields of a struct that elements cannot have as keys. @throws {Error} */
+export function checkFieldNames(names: readonly string[]): void {
+  if (names.includes("__proto__")) throw new Error("a field has the name __proto__");
+  const [repeated] = repeatedOf(names);
+  if (repeated === undefined) return;
+  const what = `a struct has several fields "${listNames([repeated])}"`;
+  throw new LeatError("unimplemented", `${what}; leave the column out with \`columns\``);
 }
 
 /** The text of a column's UTF-8. @throws {Error} for other bytes. */

@@ -8,7 +8,7 @@ import {
   RecordBatchReader,
 } from "apache-arrow";
 import { checkColumn, rowsHeld } from "./arrow_checks.ts";
-import { checkMapKeys, UnsupportedType, vectorValues } from "./arrow_values.ts";
+import { checkMapKeys, vectorValues } from "./arrow_values.ts";
 import { unlz4, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
@@ -215,8 +215,7 @@ function loadedColumns(
       checkMapKeys(vector.type);
       return { name, valueAt: vectorValues(vector) };
     } catch (error) {
-      if (!(error instanceof UnsupportedType)) throw error;
-      throw bytes.unsupported(`column ${name}: ${error.message}`);
+      throw bytes.failed(`column ${name}`, error);
     }
   });
 }

@@ -3,7 +3,7 @@ import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
 import type { DType } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { parseJson } from "../../../core/json.ts";
-import { checkFieldName, columnText } from "../column_rows.ts";
+import { checkFieldNames, columnText } from "../column_rows.ts";
 import { decimal, isKeyType, KEYS, packList, type ValueType } from "./lists.ts";
 
 /** The conversion of the values of a column, or of a part of a nested column. */
@@ -49,7 +49,7 @@ export function usesTexts({ element, children }: SchemaTree): boolean {
  * Returns the conversion for a part of the file's schema. It refuses a text that is still bytes,
  * because they are not UTF-8.
  *
- * @throws {LeatError} `unimplemented` for a map whose keys cannot be the keys of an object.
+ * @throws {LeatError} `unimplemented` for a map or a struct whose keys cannot be those of an object.
  */
 export function valuesOf(tree: SchemaTree): ParquetValues {
   const single = singleValuesOf(tree);
@@ -96,7 +96,7 @@ function listValues(items: ParquetValues): ParquetValues {
 }
 
 function structValues(children: readonly SchemaTree[]): ParquetValues {
-  for (const { element } of children) checkFieldName(element.name);
+  checkFieldNames(children.map(({ element }) => element.name));
   const parts = children.map((child) => [child.element.name, valuesOf(child)] as const);
   return values(undefined, (struct) => {
     const record: Record<string, unknown> = {};

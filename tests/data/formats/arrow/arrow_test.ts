@@ -349,6 +349,20 @@ Deno.test("arrow refuses a chosen column whose name another one has", async () =
   }
 });
 
+Deno.test("arrow refuses a struct with two fields of one name", async () => {
+  const children = [[1], [2]].map((values) => vectorFromArray(values, new Int32()).data[0]!);
+  const type = new Struct(children.map(() => new Field("q", new Int32(), true)));
+  const struct = new Vector([makeData({ type, length: 1, children })]);
+  for (const format of FORMATS) {
+    const { code, message } = await refusal(write(new Table({ x: struct }), format));
+    assertEquals(code, "unimplemented");
+    assertStringIncludes(
+      message,
+      'column x: a struct has several fields "q"; leave the column out',
+    );
+  }
+});
+
 Deno.test("arrow reads columns in the order in which they were chosen", async () => {
   for (const format of FORMATS) {
     const rows = await rowsOf(node(["s", "i"]), write(ten(10), format));

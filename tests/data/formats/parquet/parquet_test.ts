@@ -490,3 +490,11 @@ Deno.test("parquet refuses a chosen column whose name another one has", async ()
   }
   assertEquals(await rowsOf(node(["i"]), bytes), numbers(10).map((i) => ({ i })));
 });
+
+Deno.test("parquet refuses a struct with two fields of one name", async () => {
+  const field = { type: "INT32", repetition_type: "REQUIRED" } as const;
+  const schema = [{ repetition_type: "REQUIRED", num_children: 2 } as const, field, field];
+  const { code, message } = await refusal(writeColumn([{ q: 1 }], schema, ["x", "q", "q"]));
+  assertEquals(code, "unimplemented");
+  assertStringIncludes(message, 'a struct has several fields "q"; leave the column out');
+});
