@@ -407,6 +407,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * equal up to the first dot are the parts of one sample, `{ __key__, jpg, json, cls, … }`. Parts are
    * bytes, unless `decode` says otherwise; decode images with `image.decode()` in `map()`. Extensions
    * are in lower case. Links, folders, files without an extension and files named `__x__` are skipped.
+   * A name that is not UTF-8 is read as Latin-1.
    *
    * A damaged or truncated archive gives the samples before the damage, then one error that names
    * file and byte. An empty file is an archive without samples. An archive may end after any file
@@ -578,17 +579,18 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * and decoded. One row group of these columns is in memory at a time; files are divided by row
    * groups.
    *
-   * Integers of 64 bits are bigints; byte arrays are `Uint8Array`s; structs and maps are objects. A
-   * list of numbers is a typed array. A list of booleans, strings, byte strings, or lists of equal
-   * length is a tensor. It is an array if its lists differ in length, or an item is null. Times and
-   * dates are the stored integers: since 1970, in the column's unit (INT96: nanoseconds). Decimals are
-   * numbers. Missing values are null, which cannot be batched with other values: replace them with
-   * `map`.
+   * Integers of 64 bits are bigints; byte arrays are `Uint8Array`s; structs and maps are objects, with
+   * the texts of a map's keys. A list of numbers is a typed array. A list of booleans, strings, byte
+   * strings, or lists of equal length is a tensor. It is an array if its lists differ in length, or an
+   * item is null. Times and dates are the stored integers: since 1970, in the column's unit (INT96:
+   * nanoseconds). Decimals are numbers. Missing values are null, which cannot be batched with other
+   * values: replace them with `map`.
    *
    * A damaged row group is one `data_loss` error, and reading continues with the next. Errors of a
-   * file: `data_loss` for a damaged footer, `not_found` for a column that it does not have. A codec or
-   * an encoding that cannot be read is `unimplemented`: LZO, and DELTA_BYTE_ARRAY in data pages of
-   * version 1.
+   * file: `data_loss` for a damaged footer, `not_found` for a column that it does not have.
+   * `unimplemented` is what cannot be read: the codec LZO, DELTA_BYTE_ARRAY in data pages of version 1,
+   * maps whose keys are bytes, lists, structs or maps, and a chosen column, or a field in it, whose name
+   * another one has.
    *
    * @example
    * ```ts

@@ -1,5 +1,6 @@
 /** Makes the rows of columnar files: selects columns by name, and combines their values. */
 import { utf8Text } from "../../core/bytes.ts";
+import { LeatError } from "../../core/error.ts";
 import { shownText } from "../../core/shown_text.ts";
 import type { ByteRanges } from "./byte_ranges.ts";
 import type { Rows } from "./row_blocks.ts";
@@ -21,9 +22,13 @@ export function listNames(names: readonly string[]): string {
   return `${names.length === 0 ? "none" : listed}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Refuses a field that elements must not have as a key. @throws {Error} */
-export function checkFieldName(name: string): void {
-  if (name === "__proto__") throw new Error("a field has the name __proto__");
+/** Refuses fields of a struct that elements cannot have as keys. @throws {Error} */
+export function checkFieldNames(names: readonly string[]): void {
+  if (names.includes("__proto__")) throw new Error("a field has the name __proto__");
+  const [repeated] = repeatedOf(names);
+  if (repeated === undefined) return;
+  const what = `a struct has several fields "${listNames([repeated])}"`;
+  throw new LeatError("unimplemented", `${what}; leave the column out with \`columns\``);
 }
 
 /** The text of a column's UTF-8. @throws {Error} for other bytes. */
@@ -47,7 +52,8 @@ interface ChosenOptions {
  *
  * @throws {LeatError} `not_found` for a column that the file lacks, naming the file, the column,
  * and the existing ones; `resource_exhausted` for more than {@linkcode COLUMNS_MAX};
- * `unimplemented` for a column `__proto__`, which elements must not have as a key.
+ * `unimplemented` for a column `__proto__`, which elements must not have as a key, or whose name
+ * another column has.
  */
 export function chosenColumns(
   bytes: ByteRanges,
@@ -71,11 +77,24 @@ export function chosenColumns(
   if (columns.includes("__proto__")) {
     throw bytes.unsupported(`it has the ${what} __proto__; choose others with \`columns\``);
   }
+  const repeated = repeatedOf(names);
+  const ambiguous = columns.find((name) => repeated.has(name));
+  if (ambiguous !== undefined) {
+    const named = `${what}s "${listNames([ambiguous])}"`;
+    throw bytes.unsupported(
+      `it has several ${named}; rename them, or choose others with \`columns\``,
+    );
+  }
   if (columns.length <= COLUMNS_MAX) return columns;
   throw bytes.refused(
     "resource_exhausted",
     `${bytes.path} has ${columns.length} ${what}s, more than ${COLUMNS_MAX} (COLUMNS_MAX); choose fewer with \`columns\`.`,
   );
+}
+
+function repeatedOf(names: readonly string[]): ReadonlySet<string> {
+  const seen = new Set<string>();
+  return new Set(names.filter((name) => seen.size === seen.add(name).size));
 }
 
 /** A column whose values are in memory. */

@@ -173,9 +173,14 @@ export class ElementsWriter {
       : this.#writeTo(chunk, element, shard);
   }
 
+  /** Finishes the open chunks. */
+  async closeChunks(): Promise<void> {
+    for (const [shard, chunk] of [...this.#open]) await this.#closeChunk(shard, chunk);
+  }
+
   /** Commits the manifest, and removes what it replaces. */
   async finish(): Promise<Manifest> {
-    await this.#closeChunks();
+    await this.closeChunks();
     const { compression, pipeline } = this.#options;
     const manifest: Manifest = {
       id: this.#id,
@@ -199,7 +204,7 @@ export class ElementsWriter {
 
   /** Finishes the open chunks. All finished chunks then stay for a resumed writer. */
   async save(): Promise<WritingState> {
-    await this.#closeChunks();
+    await this.closeChunks();
     this.#kept = this.#chunks.length;
     return { id: this.#id, chunks: [...this.#chunks], count: this.#count, spec: this.#spec };
   }
@@ -302,10 +307,6 @@ export class ElementsWriter {
     if (this.#abandoned) {
       this.#removeLeftover(entryName(this.#id, number));
     }
-  }
-
-  async #closeChunks(): Promise<void> {
-    for (const [shard, chunk] of [...this.#open]) await this.#closeChunk(shard, chunk);
   }
 }
 

@@ -38,7 +38,7 @@ export interface SaveOptions<T, C extends Captures> extends FunctionOptions<C> {
    * Default 256 MiB.
    */
   readonly chunkBytesMax?: number | undefined;
-  /** Called whenever bytes were written, and at the end. */
+  /** Called whenever bytes were written, and before the dataset is complete. An error ends `save`. */
   readonly onProgress?: ((progress: SaveProgress) => void) | undefined;
 }
 
@@ -99,9 +99,11 @@ export async function saveGraph(
     const shardOf = shardFunc &&
       new Call(shardFunc, context.ofConsumer("save"), { name: "shardFunc" });
     await takeAll(context, elements, writing(writer, shardOf, onProgress));
-    await writer.finish();
+    await writer.closeChunks();
     const progress = { elements: writer.count, sizeBytes: writer.sizeBytes };
+    // Before the commit, because an error of the user's function must leave no saved dataset.
     onProgress?.(progress);
+    await writer.finish();
     return progress;
   } catch (error) {
     throw userErrorOf(error);

@@ -23,7 +23,7 @@ export interface HttpRequest {
   /** Makes the request for a redirect's target; throws if forbidden. Default: none is followed. */
   readonly redirected?: (target: URL) => HttpRequest;
   /** Makes the request to send in place of this one if the answer says so. Default: none is. */
-  readonly moved?: (answer: Response) => Promise<HttpRequest> | undefined;
+  readonly moved?: (answer: Response) => Promise<HttpRequest | undefined>;
 }
 
 const TIMEOUT_MS = 30_000;
@@ -33,13 +33,24 @@ const REDIRECTS_MAX = 20;
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** Limit of the bytes that are read of an error page. */
-const REFUSAL_BYTES_MAX = 64 * 1024;
+export const REFUSAL_BYTES_MAX = 64 * 1024;
 
 /** The bytes that are allocated for a body whose length is unknown. */
 const COLLECTED_BYTES_MIN = 16 * 1024;
 
 /** Limit of the characters of an error page that an error message quotes. */
 const REFUSAL_SHOWN_MAX = 200;
+
+/** Whether a header can be sent. Errors of the standard classes would show its value, a secret perhaps. */
+export function isHeader(name: string, value: unknown): value is string {
+  if (typeof value !== "string") return false;
+  try {
+    new Headers([[name, value]]);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Sends requests, and retries them. */
 export class HttpClient {

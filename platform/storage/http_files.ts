@@ -2,6 +2,7 @@
 
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
+import { definedFields } from "../../core/tree.ts";
 import type { Files } from "../../data/host.ts";
 import { FarFile } from "./far_file.ts";
 import { FarObject, type FarSource } from "./far_object.ts";
@@ -15,8 +16,8 @@ type RequestHeaders = Readonly<Record<string, string>> & { readonly range: strin
 /** Options of files over HTTP. */
 export interface HttpOptions {
   /**
-   * Headers per origin (`"https://host"`), such as `authorization`. They are sent to that origin only,
-   * and not to the targets of its redirects to other origins.
+   * Headers per origin (`"https://host"`, without a path), such as `authorization`. They are sent to
+   * that origin only, and not to the targets of its redirects to other origins.
    */
   readonly headers?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
@@ -36,7 +37,9 @@ export function httpFiles(
   mayFollow: MayFollow = () => true,
 ): Files {
   const entries = Object.entries(perOrigin);
-  const headersOf = new Map(entries.map(([origin, headers]) => [originOf(origin), headers]));
+  const headersOf = new Map(
+    entries.map(([origin, headers]) => [new URL(origin).origin, definedFields(headers)]),
+  );
   const requestOf = (name: string, url: URL, headers: RequestHeaders): HttpRequest => ({
     ...{ name, url: url.href, headers },
     redirected: (target) => {
@@ -104,13 +107,4 @@ function parse(path: string): URL {
   const url = URL.parse(path);
   if (url !== null) return url;
   throw new LeatError("invalid_argument", `Cannot read ${shownPath(path)}: it is no valid URL.`);
-}
-
-function originOf(text: string): string {
-  const url = URL.parse(text);
-  if (url !== null && /^https?:$/.test(url.protocol)) return url.origin;
-  throw new LeatError(
-    "invalid_argument",
-    `Headers are given per origin, such as "https://host", not for "${shownPath(text)}".`,
-  );
 }

@@ -4,7 +4,13 @@ import { AwsV4Signer } from "aws4fetch";
 import { XMLParser } from "fast-xml-parser";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import type { FarSource } from "./far_object.ts";
-import { type HttpAnswer, type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
+import {
+  type HttpAnswer,
+  type HttpClient,
+  type HttpRequest,
+  REFUSAL_BYTES_MAX,
+  refusalOf,
+} from "./http_client.ts";
 import type { S3Settings } from "./s3_settings.ts";
 
 interface KeysPage {
@@ -98,13 +104,13 @@ export class S3Client {
     headers: Record<string, string>,
   ): Promise<HttpRequest> {
     const region = this.#regions.get(bucket) ?? this.#settings.region;
-    const moved = (answer: Response) => {
-      const found = answer.headers.get("x-amz-bucket-region") ?? "";
+    const moved = async (answer: Response) => {
+      if (![301, 307, 400].includes(answer.status)) return undefined;
+      const found = await regionIn(answer);
       // Compared with the region of this request: another request may have found the region meanwhile.
-      const isOther = REGION.test(found) && found !== region;
-      if (!isOther || ![301, 307, 400].includes(answer.status)) return undefined;
+      if (!REGION.test(found) || found === region) return undefined;
       this.#regions.set(bucket, found);
-      return this.#signed(name, bucket, found, rest, headers);
+      return await this.#signed(name, bucket, found, rest, headers);
     };
     return { ...await this.#signed(name, bucket, region, rest, headers), moved };
   }
@@ -238,7 +244,25 @@ function tooLarge(name: string, max: number, unit: string, limit: string): LeatE
   );
 }
 
-function errorOf(page: string): { Code?: string; Message?: string } {
+/** The region that an answer names, or "". Amazon's refusals of a signature name it only in their page. */
+async function regionIn(answer: Response): Promise<string> {
+  const named = answer.headers.get("x-amz-bucket-region");
+  if (named !== null || answer.status !== 400) return named ?? "";
+  // A copy, because the refusal quotes the page.
+  const copy = answer.clone().body ?? new Blob().stream();
+  const decoder = new TextDecoder();
+  let page = "";
+  for await (const chunk of copy.values({ preventCancel: true })) {
+    page += decoder.decode(chunk, { stream: true });
+    if (page.length > REFUSAL_BYTES_MAX) break;
+  }
+  // Not awaited: it ends only when the original ends or is cancelled, too.
+  copy.cancel().catch(() => {});
+  const { Region } = errorOf(page);
+  return typeof Region === "string" ? Region : "";
+}
+
+function errorOf(page: string): { Code?: string; Message?: string; Region?: unknown } {
   const error = parseXml(page)?.Error;
   return isRecord(error) ? error : {};
 }

@@ -3,6 +3,7 @@
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import { checkOptionalBoolean, invalidArgument, optionsOf } from "../../data/check.ts";
+import { isHeader } from "./http_client.ts";
 
 /** An S3-compatible store. Omitted fields come from the environment, if the program may read it. */
 export interface S3Options {
@@ -102,7 +103,10 @@ export function checkS3Options(what: string, options: S3Options | undefined): vo
   }
 }
 
-/** Fills in defaults. @throws {LeatError} `invalid_argument` for a bad URL, or credentials without both keys. */
+/**
+ * Fills in defaults.
+ * @throws {LeatError} `invalid_argument` for a bad URL, credentials without both keys, or with line ends.
+ */
 export function s3Settings(options: S3Options, env: ReadEnv): S3Settings {
   const endpoint = options.endpoint ?? env("AWS_ENDPOINT_URL_S3") ?? env("AWS_ENDPOINT_URL");
   const region = options.region ?? env("AWS_REGION") ?? env("AWS_DEFAULT_REGION") ?? "us-east-1";
@@ -139,6 +143,13 @@ function credentialsOf(options: S3Options, env: ReadEnv): S3Credentials | undefi
     throw new LeatError(
       "invalid_argument",
       `The credentials of an S3 store lack ${missing}. Give both keys, or no credentials for public buckets.`,
+    );
+  }
+  if (![accessKeyId, sessionToken ?? ""].every((text) => isHeader("authorization", text))) {
+    throw new LeatError(
+      "invalid_argument",
+      "accessKeyId (AWS_ACCESS_KEY_ID) or sessionToken (AWS_SESSION_TOKEN) of an S3 store cannot be sent in " +
+        "a header; remove line ends and other characters that HTTP does not allow.",
     );
   }
   return {

@@ -1,13 +1,13 @@
 /** Files on this machine, behind URLs, or in object stores, by the scheme of their paths. */
 
 import { LeatError } from "../../core/error.ts";
-import { shownPath } from "../../core/shown_text.ts";
+import { shownPath, shownText } from "../../core/shown_text.ts";
 import { definedFields, isPlainObject } from "../../core/tree.ts";
 import { optionsOf } from "../../data/check.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
 import { DenoFiles, fileUrlPattern, pathOfFileUrl, schemeOf, withStorageLatency } from "./files.ts";
-import { HttpClient, type RequestOptions } from "./http_client.ts";
+import { HttpClient, isHeader, type RequestOptions } from "./http_client.ts";
 import type { HttpOptions, MayFollow } from "./http_files.ts";
 import type { ImageLimits } from "../media/images.ts";
 import type { RetryTiming } from "./retries.ts";
@@ -65,12 +65,41 @@ export function checkStorageOptions(what: string, options: StorageOptions): void
 function checkHttpOptions(what: string, options: HttpOptions | undefined): void {
   requireObject(what, options);
   const { headers = {} } = optionsOf<HttpOptions>(what, { headers: true })(options);
-  const isChecked = isPlainObject(headers) && Object.values(headers).every(isPlainObject);
-  if (isChecked) return;
-  throw new LeatError(
-    "invalid_argument",
-    `${what}: headers must be an object that has an object of headers for each origin`,
+  if (!isPlainObject(headers) || !Object.values(headers).every(isPlainObject)) {
+    throw refusedHeaders(what, "must be an object that has an object of headers for each origin");
+  }
+  const origins = new Set<string>();
+  for (const [key, named] of Object.entries(headers)) {
+    const origin = originOf(key);
+    if (origin === undefined) {
+      const given = `are given per origin, such as "https://host", not for "${shownPath(key)}"`;
+      throw refusedHeaders(what, given);
+    }
+    if (origins.has(origin)) throw refusedHeaders(what, `of ${origin} are given twice; join them`);
+    origins.add(origin);
+    for (const [name, value] of Object.entries(named)) checkHeader(what, origin, name, value);
+  }
+}
+
+function checkHeader(what: string, origin: string, name: string, value: unknown): void {
+  if (value === undefined || isHeader(name, value)) return;
+  throw refusedHeaders(
+    what,
+    `of ${origin}: "${
+      shownText(name)
+    }" must have a name and a text that HTTP allows, without line ends`,
   );
+}
+
+/** The origin that a URL names, if it has no user, path or query. */
+function originOf(text: string): string | undefined {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) return undefined;
+  return url.href === `${url.origin}/` ? url.origin : undefined;
+}
+
+function refusedHeaders(what: string, message: string): LeatError {
+  return new LeatError("invalid_argument", `${what}: headers ${message}`);
 }
 
 /** How the pipelines of a worker reach files and other services, and the limits of their images. */

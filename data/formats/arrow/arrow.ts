@@ -8,7 +8,7 @@ import {
   RecordBatchReader,
 } from "apache-arrow";
 import { checkColumn, rowsHeld } from "./arrow_checks.ts";
-import { UnsupportedType, vectorValues } from "./arrow_values.ts";
+import { checkMapKeys, vectorValues } from "./arrow_values.ts";
 import { unlz4, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
@@ -212,10 +212,10 @@ function loadedColumns(
     if (held < numRows) throw new Error(`it has ${numRows} rows, and ${held} in column ${name}`);
     checkColumn(vector.data[0]!, ARROW_BATCH_BYTES_MAX);
     try {
+      checkMapKeys(vector.type);
       return { name, valueAt: vectorValues(vector) };
     } catch (error) {
-      if (!(error instanceof UnsupportedType)) throw error;
-      throw bytes.unsupported(`column ${name}: ${error.message}`);
+      throw bytes.failed(`column ${name}`, error);
     }
   });
 }

@@ -1,11 +1,9 @@
 /** Converts Arrow's vectors to values that elements can hold. */
 import { type Data, DataType, Precision, Vector } from "apache-arrow";
 import { type DType, isTypedArray } from "../../../core/dtype.ts";
-import { checkFieldName, columnText } from "../column_rows.ts";
-import { decimal, packList, type ValueType } from "../parquet/lists.ts";
-
-/** A type that elements cannot hold. */
-export class UnsupportedType extends Error {}
+import { LeatError } from "../../../core/error.ts";
+import { checkFieldNames, columnText } from "../column_rows.ts";
+import { decimal, isKeyType, KEYS, packList, type ValueType } from "../parquet/lists.ts";
 
 /** Returns the value at an index, in memory of its own; `null` if it is absent. */
 export type ValueAt = (index: number) => unknown;
@@ -48,10 +46,19 @@ function isTime(type: DataType): boolean {
     DataType.isDuration(type);
 }
 
+/** @throws {LeatError} `unimplemented` for a map, also within a type, whose keys cannot be keys of an object. */
+export function checkMapKeys(type: DataType): void {
+  if (DataType.isDictionary(type)) return checkMapKeys(type.dictionary);
+  if (DataType.isMap(type) && !isKeyType(valueTypeOf(type.keyType))) {
+    throw new LeatError("unimplemented", KEYS);
+  }
+  for (const child of type.children ?? []) checkMapKeys(child.type);
+}
+
 /**
  * Returns the access to the values of a vector.
  *
- * @throws {UnsupportedType} for unions and intervals.
+ * @throws {LeatError} `unimplemented` for unions and intervals.
  */
 export function vectorValues(vector: Vector): ValueAt {
   if (vector.data.length > 1) return chunkedValues(vector);
@@ -91,7 +98,7 @@ function plainValuesOf(vector: Vector): ValueAt {
     const { values } = onlyData(vector);
     return (index) => values[index];
   }
-  if (dtypeOf(type) === undefined) throw new UnsupportedType(`its type is ${type}`);
+  if (dtypeOf(type) === undefined) throw new LeatError("unimplemented", `its type is ${type}`);
   return (index) => vector.get(index);
 }
 
@@ -152,7 +159,7 @@ function structValues(vector: Vector): ValueAt {
   const parts = (type.children as { name: string }[]).map(({ name }, i) =>
     [name, vectorValues(vector.getChildAt(i)!)] as const
   );
-  for (const [name] of parts) checkFieldName(name);
+  checkFieldNames(parts.map(([name]) => name));
   return (index) => {
     const record: Record<string, unknown> = {};
     for (const [name, valueAt] of parts) record[name] = valueAt(index);

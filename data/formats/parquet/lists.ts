@@ -1,4 +1,4 @@
-/** How elements represent the lists and decimals of columnar files. */
+/** How elements represent the lists, maps and decimals of columnar files. */
 import {
   type DType,
   type DTypeArrays,
@@ -68,3 +68,12 @@ function stack(
 export function decimal(unscaled: number | bigint, scale: number): number {
   return Number(unscaled) / 10 ** scale;
 }
+
+/** Whether values of a type can be keys of a map: others have no text of their own. */
+export function isKeyType({ dtype, depth }: ValueType): boolean {
+  return depth === 0 && dtype !== undefined && dtype !== "bytes";
+}
+
+/** Refuses other keys, in messages. */
+export const KEYS =
+  "keys of a map can only be texts, numbers, booleans or times; leave the column out with `columns`";

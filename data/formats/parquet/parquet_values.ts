@@ -1,9 +1,10 @@
 /** Converts hyparquet's values to values that elements can hold. */
 import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
 import type { DType } from "../../../core/dtype.ts";
+import { LeatError } from "../../../core/error.ts";
 import { parseJson } from "../../../core/json.ts";
-import { checkFieldName, columnText } from "../column_rows.ts";
-import { decimal, packList, type ValueType } from "./lists.ts";
+import { checkFieldNames, columnText } from "../column_rows.ts";
+import { decimal, isKeyType, KEYS, packList, type ValueType } from "./lists.ts";
 
 /** The conversion of the values of a column, or of a part of a nested column. */
 export interface ParquetValues extends ValueType {
@@ -12,15 +13,16 @@ export interface ParquetValues extends ValueType {
 }
 
 /** Annotations that the library interprets. This module interprets or ignores all others. */
-const KEPT_CONVERTED: ReadonlySet<unknown> = new Set(["LIST", "MAP", "UTF8", "UINT_32", "UINT_64"]);
+const KEPT_CONVERTED: ReadonlySet<unknown> = new Set(["LIST", "UTF8", "UINT_32", "UINT_64"]);
 const KEPT_LOGICAL: ReadonlySet<unknown> = new Set(
-  ["FLOAT16", "INTEGER", "LIST", "MAP", "STRING", "VARIANT"],
+  ["FLOAT16", "INTEGER", "LIST", "STRING", "VARIANT"],
 );
 
 /**
  * Removes annotations from the schema, so that the library leaves times, decimals and JSON as they
  * are stored. Otherwise it would make `Date`s, which elements cannot hold, and decimals with rounding
- * errors. It would also refuse a whole row group if one JSON text is invalid.
+ * errors. It would also refuse a whole row group if one JSON text is invalid. It would make objects of
+ * maps before their keys are converted; now they are lists of keys and values.
  */
 export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schema"] {
   return schema.map((element) => {
@@ -36,17 +38,18 @@ export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schem
 }
 
 /**
- * Whether the library itself uses texts of a column: as keys of maps, or within variants. The bytes of
- * a text that is not UTF-8 would then give a wrong value.
+ * Whether the library itself uses texts of a column: within variants. The bytes of a text that is not
+ * UTF-8 would then give a wrong value.
  */
 export function usesTexts({ element, children }: SchemaTree): boolean {
-  return element.converted_type === "MAP" || element.logical_type?.type === "VARIANT" ||
-    children.some(usesTexts);
+  return element.logical_type?.type === "VARIANT" || children.some(usesTexts);
 }
 
 /**
  * Returns the conversion for a part of the file's schema. It refuses a text that is still bytes,
  * because they are not UTF-8.
+ *
+ * @throws {LeatError} `unimplemented` for a map or a struct whose keys cannot be those of an object.
  */
 export function valuesOf(tree: SchemaTree): ParquetValues {
   const single = singleValuesOf(tree);
@@ -63,10 +66,15 @@ function singleValuesOf(tree: SchemaTree): ParquetValues {
     const [item] = inner!.children;
     return listValues(item === undefined ? singleValuesOf(inner!) : valuesOf(item));
   }
-  if (element.converted_type === "MAP" && isOnly(tree) && inner!.children.length === 2) {
-    return mapValues(valuesOf(inner!.children[1]!));
+  if (element.converted_type === "MAP" && isOnly(tree) && isEntries(inner!)) {
+    return mapValues(tree, inner!);
   }
   return structValues(children);
+}
+
+/** Whether a part of the schema is the keys and values of a map. */
+function isEntries({ element, children }: SchemaTree): boolean {
+  return element.repetition_type === "REPEATED" && children.length === 2;
 }
 
 function isOnly({ children }: SchemaTree): boolean {
@@ -88,7 +96,7 @@ function listValues(items: ParquetValues): ParquetValues {
 }
 
 function structValues(children: readonly SchemaTree[]): ParquetValues {
-  for (const { element } of children) checkFieldName(element.name);
+  checkFieldNames(children.map(({ element }) => element.name));
   const parts = children.map((child) => [child.element.name, valuesOf(child)] as const);
   return values(undefined, (struct) => {
     const record: Record<string, unknown> = {};
@@ -99,11 +107,17 @@ function structValues(children: readonly SchemaTree[]): ParquetValues {
   });
 }
 
-function mapValues(items: ParquetValues): ParquetValues {
-  return values(
-    undefined,
-    (map) => Object.fromEntries(Object.entries(map).map(([key, at]) => [key, items.convert(at)])),
-  );
+function mapValues({ path }: SchemaTree, entries: SchemaTree): ParquetValues {
+  const [keyPart, valuePart] = entries.children as [SchemaTree, SchemaTree];
+  const keys = valuesOf(keyPart), items = valuesOf(valuePart);
+  if (!isKeyType(keys)) throw new LeatError("unimplemented", `column ${path.join(".")}: ${KEYS}`);
+  const { name } = entries.element, key = keyPart.element.name, value = valuePart.element.name;
+  return values(undefined, (map) => {
+    const stored = (map as Record<string, readonly Record<string, unknown>[]>)[name]!;
+    return Object.fromEntries(
+      stored.map((entry) => [String(keys.convert(entry[key])), items.convert(entry[value])]),
+    );
+  });
 }
 
 function scalarValues(element: SchemaElement): ParquetValues {

@@ -2,6 +2,7 @@
  * Parses the records of a pax header (POSIX, "pax Interchange Format"). The tar library passes over
  * a record that is damaged, or whose value has a newline.
  */
+import { utf8Text } from "../../../core/bytes.ts";
 
 /** The lengths of records within the largest header that is read have at most seven digits. */
 const LENGTH = /^\d{1,7}$/;
@@ -18,8 +19,7 @@ const EQUALS = 0x3d;
  */
 export function paxRecords(bytes: Uint8Array): ReadonlyMap<string, string> | undefined {
   const records = new Map<string, string>();
-  const decoder = new TextDecoder();
-  const textOf = (from: number, to: number) => decoder.decode(bytes.subarray(from, to));
+  const textOf = (from: number, to: number) => headerText(bytes.subarray(from, to));
   for (let start = 0; start < bytes.length && bytes[start] !== 0;) {
     const space = bytes.indexOf(SPACE, start);
     const length = space < 0 ? "" : textOf(start, space);
@@ -31,4 +31,12 @@ export function paxRecords(bytes: Uint8Array): ReadonlyMap<string, string> | und
     start = end;
   }
   return records;
+}
+
+/**
+ * The text of a header: UTF-8, or else Latin-1. No archive says which other encoding it has. Latin-1
+ * has a character of its own for each byte, so different names stay different.
+ */
+export function headerText(bytes: Uint8Array): string {
+  return utf8Text(bytes) ?? new TextDecoder("latin1").decode(bytes);
 }

@@ -1,6 +1,7 @@
 /** Reads tar archives in order: POSIX ustar and pax, and GNU's long names. */
 import { Buffer } from "node:buffer";
 import { Header } from "tar/header";
+import { joined } from "../../../core/bytes.ts";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { shownText } from "../../../core/shown_text.ts";
 import { then } from "../../../core/then.ts";
@@ -8,7 +9,7 @@ import { definedFields } from "../../../core/tree.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
-import { paxRecords } from "./pax_records.ts";
+import { headerText, paxRecords } from "./pax_records.ts";
 
 /** Maximum bytes of a member, because JavaScript cannot count further exactly. */
 export const MEMBER_BYTES_MAX = Number.MAX_SAFE_INTEGER;
@@ -23,6 +24,11 @@ const BLOCK_BYTES = 512;
 /** The range of a header's checksum, which is the sum of the header's bytes with spaces in this range. */
 const CHECKSUM = { start: 148, stop: 156 };
 const SPACE = 0x20;
+const NAME_BYTES = 100;
+const MAGIC = { start: 257, stop: 265, text: "ustar\x0000" };
+/** The folder of a name. Some writers end it at `stopShort`, with zeros up to there, and times follow. */
+const PREFIX = { start: 345, stop: 500, stopShort: 475 };
+const SLASH = Uint8Array.of(0x2f);
 
 const FILES: readonly string[] = ["File", "OldFile", "ContiguousFile"];
 /** Members without contents, whatever size their header says (POSIX). */
@@ -133,8 +139,9 @@ export class TarReader {
     }
     if (available < BLOCK_BYTES) throw this.#truncated(`${available} bytes into a header`);
     const header = this.#decode(block);
+    const name = nameIn(block);
     this.#bytes.skip(BLOCK_BYTES);
-    return this.#member(header);
+    return this.#member(header, name);
   }
 
   #decode(block: Uint8Array): Header {
@@ -162,10 +169,10 @@ export class TarReader {
     }
   }
 
-  #member({ type, path = "", size = 0 }: Header): Found | Promise<Found> {
+  #member({ type, size = 0 }: Header, ownName: string): Found | Promise<Found> {
     if (type === "SparseFile") throw this.#sparse();
     const isFile = FILES.includes(type);
-    const { name = path, sizeBytes: claimed = size } = isFile ? this.#extension ?? {} : {};
+    const { name = ownName, sizeBytes: claimed = size } = isFile ? this.#extension ?? {} : {};
     const sizeBytes = EMPTY.includes(type) ? 0 : claimed;
     this.#requireSize(sizeBytes);
     const member = { name, sizeBytes, offset: this.#offset };
@@ -201,7 +208,7 @@ export class TarReader {
       this.#offset = header.offset;
       this.#extension = {
         ...this.#extension,
-        ...(isLongName ? { name: untilZero(contents) } : this.#paxExtension(contents)),
+        ...(isLongName ? { name: headerText(untilZero(contents)) } : this.#paxExtension(contents)),
       };
       this.#requireName(this.#extension);
       return AGAIN;
@@ -270,7 +277,18 @@ function checksumOf(block: Uint8Array): number {
   );
 }
 
-function untilZero(bytes: Uint8Array): string {
+/** The name in a header. The library replaces bytes that are not UTF-8, so that names become equal. */
+function nameIn(block: Uint8Array): string {
+  const name = untilZero(block.subarray(0, NAME_BYTES));
+  const hasPrefix = headerText(block.subarray(MAGIC.start, MAGIC.stop)) === MAGIC.text;
+  const { start, stop, stopShort } = PREFIX;
+  const prefix = hasPrefix
+    ? untilZero(block.subarray(start, block[stopShort] === 0 ? stopShort : stop))
+    : new Uint8Array(0);
+  return headerText(prefix.length === 0 ? name : joined([prefix, SLASH, name]));
+}
+
+function untilZero(bytes: Uint8Array): Uint8Array {
   const end = bytes.indexOf(0);
-  return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end));
+  return end < 0 ? bytes : bytes.subarray(0, end);
 }

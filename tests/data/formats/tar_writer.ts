@@ -5,10 +5,10 @@ import { concat } from "./reading.ts";
 const BLOCK_BYTES = 512;
 
 export interface TarEntry {
-  readonly name: string;
+  readonly name: string | Uint8Array;
   readonly contents?: string | Uint8Array;
   /** The folder of its name, in its own header field. */
-  readonly prefix?: string;
+  readonly prefix?: string | Uint8Array;
   /** Default: a file. */
   readonly type?: string;
   /** The size in the header; beyond 8 GiB it is written in binary. */
@@ -25,7 +25,7 @@ export function tarHeader(
 ): Uint8Array<ArrayBuffer> {
   const size = claims ?? BigInt(bytesOf(contents).length);
   const block = new Uint8Array(BLOCK_BYTES);
-  block.set(text(name), 0);
+  block.set(bytesOf(name), 0);
   block.set(text("0000644\0"), 100);
   block.set(text("0001750\0"), 108);
   block.set(text("0001750\0"), 116);
@@ -37,7 +37,7 @@ export function tarHeader(
   block.set(text("14371573407\0"), 136);
   block.set(text(type), 156);
   block.set(text("ustar\x0000"), 257);
-  block.set(text(prefix), 345);
+  block.set(bytesOf(prefix), 345);
   block.set(text("        "), 148);
   const sum = block.reduce((total, byte) => total + byte, 0);
   block.set(text(`${sum.toString(8).padStart(6, "0")}\0 `), 148);

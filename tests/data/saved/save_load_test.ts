@@ -1,6 +1,13 @@
 /** `save`, `Dataset.load` and `snapshot`: what is written when, and read back. */
 import { openIterator } from "../../../data/dataset_iterator.ts";
-import { Dataset, LeatError, SHARD_HINT, tensor, TensorSpec } from "../../../mod.ts";
+import {
+  Dataset,
+  LeatError,
+  type SaveProgress,
+  SHARD_HINT,
+  tensor,
+  TensorSpec,
+} from "../../../mod.ts";
 import { END } from "../../../data/iterator.ts";
 import { installedHost } from "../../../data/host.ts";
 import { JSON_STRUCTURES_MAX } from "../../../core/json.ts";
@@ -293,6 +300,19 @@ Deno.test("save writes files of chunkBytesMax, reports progress, and workers sha
     }
     assertEquals(read, Array.from({ length: 12 }, (_, i) => i));
     await assertCheckpointLaw(() => loaded.map((x) => x[0]!));
+  });
+});
+
+Deno.test("save whose last progress report throws leaves no saved dataset, and can be repeated", async () => {
+  await inFolder(async (path) => {
+    const dataset = Dataset.range(12);
+    const onProgress = ({ elements }: SaveProgress) => {
+      throw new Error(`told of ${elements}`);
+    };
+    const failed = await assertRejects(() => dataset.save(path, { onProgress }));
+    assertStringIncludes((failed as Error).message, "told of 12");
+    assertEquals(await namesIn(path), []);
+    assertEquals((await dataset.save(path)).elements, 12);
   });
 });
 

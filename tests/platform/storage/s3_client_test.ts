@@ -7,7 +7,11 @@ import { LeatError } from "../../../core/error.ts";
 import type { Files } from "../../../data/host.ts";
 import { S3Client } from "../../../platform/storage/s3_client.ts";
 import { s3Files } from "../../../platform/storage/s3_files.ts";
-import { HttpClient, type RequestOptions } from "../../../platform/storage/http_client.ts";
+import {
+  HttpClient,
+  REFUSAL_BYTES_MAX,
+  type RequestOptions,
+} from "../../../platform/storage/http_client.ts";
 import { type S3Options, s3Settings } from "../../../platform/storage/s3_settings.ts";
 import { PATIENCE_MS } from "../../lib/until.ts";
 import { type Fault, noise, RangeServer } from "./range_server.ts";
@@ -43,6 +47,33 @@ Deno.test("a bucket that reports another region is read there", async () => {
     (await files.open("s3://bucket/other")).close();
   });
   assertEquals(regions, ["us-east-1", "eu-west-1", "eu-west-1"]);
+});
+
+Deno.test("a bucket whose region only the page of a refusal names is read there", async () => {
+  const refused = (region: string) =>
+    `<Error><Code>AuthorizationHeaderMalformed</Code>${region}</Error>`;
+  const found: string[] = [];
+  const fault: Fault = (request) => {
+    if (request.headers.get("authorization")!.includes("/eu-west-1/")) return undefined;
+    const { pathname } = new URL(request.url);
+    found.push(pathname);
+    const region = pathname === "/bucket/key" ? "eu-west-1" : "h.example/";
+    const large = pathname === "/large/key" ? " ".repeat(REFUSAL_BYTES_MAX) : "";
+    return new Response(large + refused(`<Region>${region}</Region>`), { status: 400 });
+  };
+  await withStore(
+    fault,
+    async (files) => {
+      (await files.open("s3://bucket/key")).close();
+      const error = await assertRejects(() => files.open("s3://odd/key"), LeatError);
+      assertStringIncludes(error.message, "answered 400 (AuthorizationHeaderMalformed");
+      const large = await assertRejects(() => files.open("s3://large/key"), LeatError);
+      assertStringIncludes(large.message, "answered 400.");
+    },
+    {},
+    { attemptsMax: 1 },
+  );
+  assertEquals(found, ["/bucket/key", "/odd/key", "/large/key"]);
 });
 
 Deno.test("finding a bucket's region is no failed attempt, and a store is asked for it once a request", async () => {
@@ -87,8 +118,9 @@ Deno.test("a region in an answer cannot name another host", async () => {
   const { request } = store.source("bucket", "key");
   const hostAfter = async (region: string) => {
     const headers = { "x-amz-bucket-region": region };
-    const moved = (await request("bytes=0-9")).moved!(new Response("", { status: 301, headers }));
-    return moved && new URL((await moved).url).host;
+    const { moved } = await request("bytes=0-9");
+    const there = await moved!(new Response("", { status: 301, headers }));
+    return there && new URL(there.url).host;
   };
   for (const region of ["h.example/", "h.example#", "h@h.example:80/", "h.example?", "us-east-1"]) {
     assertEquals(await hostAfter(region), undefined);

@@ -80,6 +80,19 @@ Deno.test("s3Settings refuses half of a pair of keys, a session token without ke
   }
 });
 
+Deno.test("s3Settings refuses keys and tokens that no header can have, without their texts", () => {
+  const keys = { accessKeyId: "id", secretAccessKey: "secret" };
+  const wrong: [S3Options, Record<string, string>?][] = [
+    [{ ...keys, accessKeyId: "sesame\nid" }],
+    [{ ...keys, sessionToken: "sesame\ntoken" }],
+    [{}, { ...ENV, AWS_SESSION_TOKEN: "sesame\ntoken" }],
+  ];
+  for (const [options, env] of wrong) {
+    const error = assertThrows(() => settings(options, env), LeatError, "remove line ends");
+    assertEquals([error.code, error.message.includes("sesame")], ["invalid_argument", false]);
+  }
+});
+
 Deno.test("readEnv finds nothing without permission", () => {
   assertEquals(readEnv("PATH"), undefined);
 });

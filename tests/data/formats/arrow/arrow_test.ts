@@ -302,6 +302,23 @@ Deno.test("arrow reads lists as typed arrays and tensors, structs and maps as ob
   assertEquals(await values(map, maps), [{ a: 1, b: 2 }, null, { a: 3 }]);
 });
 
+Deno.test("arrow refuses maps, in lists too, whose keys are structs or bytes", async () => {
+  for (const key of [new Struct([new Field("q", new Int32())]), new Binary()]) {
+    const entries = new Struct<{ key: DataType; value: Int32 }>([
+      new Field("key", key),
+      new Field("value", new Int32(), true),
+    ]);
+    const map = new Map_<DataType, Int32>(new Field("entries", entries));
+    for (const type of [map, new List(new Field("item", map))]) {
+      const { code, message } = await refusal(
+        write(new Table({ x: vectorFromArray([null], type) })),
+      );
+      assertEquals(code, "unimplemented");
+      assertStringIncludes(message, "column x: keys of a map can only be texts, numbers");
+    }
+  }
+});
+
 Deno.test("arrow's record batches are parts of files, and reading continues from every position", async () => {
   for (const format of FORMATS) {
     for (const sizes of [[10], [3, 4, 3], [1, 0, 9]]) {
@@ -313,6 +330,37 @@ Deno.test("arrow's record batches are parts of files, and reading continues from
   }
   assertEquals(await node().countParts(fileOf(write(ten(3, 4, 3)))), 3);
   assertEquals(await node().countParts(fileOf(write(ten(3, 4, 3), "stream"))), 1);
+});
+
+Deno.test("arrow refuses a chosen column whose name another one has", async () => {
+  const [first, second] = ["a", "b"].map((text) => vectorFromArray([text], new Utf8()).data[0]!);
+  const fields = ["s", "i", "s"].map((name) => new Field(name, new Utf8(), true));
+  const type = new Struct(fields);
+  const data = makeData({ type, length: 1, children: [first!, second!, second!] });
+  const table = new Table(new RecordBatch(new Schema(fields), data));
+  for (const format of FORMATS) {
+    const bytes = write(table, format);
+    for (const columns of [undefined, ["i", "s"]]) {
+      const { code, message } = await refusal(bytes, columns);
+      assertEquals(code, "unimplemented");
+      assertStringIncludes(message, 'Arrow file my data: it has several columns "s"; rename them');
+    }
+    assertEquals(await rowsOf(node(["i"]), bytes), [{ i: "b" }]);
+  }
+});
+
+Deno.test("arrow refuses a struct with two fields of one name", async () => {
+  const children = [[1], [2]].map((values) => vectorFromArray(values, new Int32()).data[0]!);
+  const type = new Struct(children.map(() => new Field("q", new Int32(), true)));
+  const struct = new Vector([makeData({ type, length: 1, children })]);
+  for (const format of FORMATS) {
+    const { code, message } = await refusal(write(new Table({ x: struct }), format));
+    assertEquals(code, "unimplemented");
+    assertStringIncludes(
+      message,
+      'column x: a struct has several fields "q"; leave the column out',
+    );
+  }
 });
 
 Deno.test("arrow reads columns in the order in which they were chosen", async () => {
@@ -516,7 +564,11 @@ Deno.test("arrow reports any damage quickly, with its own errors", async () => {
       for (const found of await rowsOf(node(), damaged)) {
         if (!(found instanceof Error)) continue;
         assertInstanceOf(found, LeatError, `${format} ${at}`);
-        assertEquals(/Cannot (read|destructure)/.test(found.message), false, found.message);
+        assertEquals(
+          /Cannot (read properties|destructure)/.test(found.message),
+          false,
+          found.message,
+        );
       }
     }
   }

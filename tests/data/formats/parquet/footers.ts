@@ -91,10 +91,10 @@ function fileOf(chunks: readonly Uint8Array[], footer: Thrift): Uint8Array {
 
 /** A file without rows, whose schema has chains of nested groups with a leaf at the end of each. */
 export function fileOfGroups(chains: number, depth: number): Uint8Array {
-  const group = struct({ 4: text("g"), 5: int32(1) });
+  const group = (name: string) => struct({ 4: text(name), 5: int32(1) });
   const leaf = struct({ 1: int32(1), 3: int32(1), 4: text("x") });
-  const chain = [...Array<Thrift>(depth).fill(group), leaf];
-  const elements = Array.from({ length: chains }, () => chain).flat();
+  const rest = [...Array<Thrift>(depth - 1).fill(group("g")), leaf];
+  const elements = Array.from({ length: chains }, (_, i) => [group(`g${i}`), ...rest]).flat();
   const footer = struct({
     1: int32(1),
     2: list(struct({ 4: text("root"), 5: int32(chains) }), ...elements),

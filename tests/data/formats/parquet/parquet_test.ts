@@ -302,6 +302,39 @@ Deno.test("parquet reads structs and maps as objects, and lists of structs as ar
   assertEquals(await values(writeColumn(maps, map, ["x", "key_value", "key", "value"])), maps);
 });
 
+Deno.test("parquet reads decimal, integer and boolean keys of maps as texts, and refuses keys without texts", async () => {
+  const mapOf = (...key: Omit<SchemaElement, "name">[]): Omit<SchemaElement, "name">[] => [
+    { repetition_type: "REQUIRED", converted_type: "MAP", num_children: 1 },
+    { repetition_type: "REPEATED", num_children: 2 },
+    ...key,
+    { type: "INT32", repetition_type: "OPTIONAL" },
+  ];
+  const required = { repetition_type: "REQUIRED" } as const;
+  const names = ["x", "key_value", "key", "value"];
+  const fixed = { type: "FIXED_LEN_BYTE_ARRAY", type_length: 3, ...required } as const;
+  const price = { ...fixed, converted_type: "DECIMAL", precision: 5, scale: 2 } as const;
+  const prices = writeColumn([new Map([[1.5, 7]]), new Map()], mapOf(price), names);
+  assertEquals(await values(prices), [{ "1.5": 7 }, {}]);
+  const count = { type: "INT64", ...required } as const;
+  const flag = { type: "BOOLEAN", ...required } as const;
+  assertEquals(await values(writeColumn([new Map([[9n, 7]])], mapOf(count), names)), [{ "9": 7 }]);
+  const flags = new Map([[true, 7], [false, null]]);
+  assertEquals(await values(writeColumn([flags], mapOf(flag), names)), [{ true: 7, false: null }]);
+  const struct = [{ num_children: 1, ...required }, { type: "INT32", ...required }] as const;
+  for (
+    const file of [
+      writeColumn([new Map([[Uint8Array.of(1, 2, 3), 7]])], mapOf(fixed), names),
+      writeColumn([new Map([[{ q: 1 }, 5], [{ q: 2 }, 6]])], mapOf(...struct), [
+        ...["x", "key_value", "key", "q", "value"],
+      ]),
+    ]
+  ) {
+    const { code, message } = await refusal(file);
+    assertEquals(code, "unimplemented");
+    assertStringIncludes(message, "column x: keys of a map can only be texts, numbers");
+  }
+});
+
 Deno.test("parquet's row groups are parts, and reading continues from every position", async () => {
   for (const rowGroupSize of [1, 3, 10, [4, 1, 100]]) {
     const bytes = write(TEN, { rowGroupSize });
@@ -441,4 +474,27 @@ Deno.test("parquet refuses a column, and a field of a struct, with the name __pr
   const struct = writeColumn([JSON.parse('{"__proto__": 1}')], schema, ["x", "__proto__"]);
   const [nested] = await rowsOf(node(), struct) as [LeatError];
   assertStringIncludes(nested.message, "a field has the name __proto__");
+});
+
+Deno.test("parquet refuses a chosen column whose name another one has", async () => {
+  const other: ColumnSource = {
+    name: "s",
+    type: "STRING",
+    data: numbers(10).map((i) => `other ${i}`),
+  };
+  const bytes = write([TEN[0]!, other, TEN[1]!]);
+  for (const columns of [undefined, ["i", "s"]]) {
+    const { code, message } = await refusal(bytes, columns);
+    assertEquals(code, "unimplemented");
+    assertStringIncludes(message, 'Parquet file my data: it has several columns "s"; rename them');
+  }
+  assertEquals(await rowsOf(node(["i"]), bytes), numbers(10).map((i) => ({ i })));
+});
+
+Deno.test("parquet refuses a struct with two fields of one name", async () => {
+  const field = { type: "INT32", repetition_type: "REQUIRED" } as const;
+  const schema = [{ repetition_type: "REQUIRED", num_children: 2 } as const, field, field];
+  const { code, message } = await refusal(writeColumn([{ q: 1 }], schema, ["x", "q", "q"]));
+  assertEquals(code, "unimplemented");
+  assertStringIncludes(message, 'a struct has several fields "q"; leave the column out');
 });

@@ -80,6 +80,25 @@ Deno.test("WebDatasetReader reads long names of ustar, GNU and pax", async () =>
   ]);
 });
 
+Deno.test("WebDatasetReader keeps names distinct that are not UTF-8, in headers, prefixes, GNU's and pax", async () => {
+  const latin = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
+  const named = (name: string): TarEntry => ({ name: latin(name), contents: name });
+  const gnu = (name: string) => ({ ...longName(""), contents: latin(`${name}\0`) });
+  // 15 bytes: the length of the whole record.
+  const pax = (name: string) => ({ ...paxHeader({}), contents: latin(`15 path=${name}\n`) });
+  const entries = [
+    named("é.txt"),
+    named("è.cls"),
+    { ...named("1.txt"), prefix: latin("à") },
+    { ...named("1.cls"), prefix: "à" },
+    { ...named("1.cls"), prefix: latin("á") },
+    ...[gnu("î.txt"), named("x"), gnu("í.cls"), named("x")],
+    ...[pax("û.txt\x20"), named("x"), pax("ú.cls\x20"), named("x")],
+  ];
+  const found = await read(tar(...entries));
+  assertEquals(keysOf(found), ["é", "è", "à/1", "á/1", "î", "í", "û", "ú"]);
+});
+
 Deno.test("WebDatasetReader reads a file whose long name is cut after a slash in its header", async () => {
   // Taken for a folder, it would have no contents, and they would be read as a member.
   const contents = tarMember({ name: "inner.txt", contents: "inner" });
