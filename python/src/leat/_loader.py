@@ -253,7 +253,8 @@ class Loader:
             TypeError: if the number is unknown, or the batches never end.
         """
         with self._connection.lock:
-            self._connection.open()
+            if self._connection.helpers == 0:  # Otherwise the number is known, and to replace a helper ends its iteration.
+                self._connection.open()
             if not 0 <= self._connection.cardinality < float("inf"):
                 raise TypeError("This pipeline's number of batches is unknown, or it is endless")
             return int(self._connection.cardinality)
