@@ -9,6 +9,9 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+# The types of values that contain nothing.
+_PLAIN = frozenset((int, float, str, bool, type(None)))
+
 
 @dataclass(frozen=True)
 class Ragged:
@@ -59,10 +62,11 @@ def map_arrays(function: Callable[[npt.NDArray[Any]], Any], element: Any) -> Any
     """
     if isinstance(element, np.ndarray):
         return function(element)
+    # Without a call for each number or text: there may be many.
     if isinstance(element, dict):
-        return {key: map_arrays(function, value) for key, value in element.items()}
+        return {key: value if type(value) in _PLAIN else map_arrays(function, value) for key, value in element.items()}
     if isinstance(element, list):
-        return [map_arrays(function, value) for value in element]
+        return [value if type(value) in _PLAIN else map_arrays(function, value) for value in element]
     if isinstance(element, Ragged):
         return Ragged(function(element.values), function(element.row_splits))
     return element
