@@ -326,6 +326,32 @@ def test_len_after_ctrl_c_leaves_the_rest_of_the_epoch_to_the_iterator(monkeypat
     assert len(pickle.loads(pickle.dumps(loader))) == 30
 
 
+@pytest.mark.parametrize("is_ctrl_c", [True, False], ids=["second Ctrl-C", "error"])
+def test_iter_begins_the_next_epoch_where_an_iterator_could_not_continue_after_ctrl_c(
+    is_ctrl_c: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 30})
+    batches, ask = iter(loader), Connection.ask
+    had = len(read_to_interrupt(loader, batches, monkeypatch))
+    state = loader.state_dict()
+
+    def failing(connection: Connection, method: str, body: dict[str, Any]) -> Any:
+        if method == "start":
+            raise KeyboardInterrupt if is_ctrl_c else leat.LeatError("data_loss", "a file has changed")
+        return ask(connection, method, body)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt if is_ctrl_c else leat.LeatError):
+        patched.setattr(Connection, "ask", failing)
+        next(batches)
+    assert loader.state_dict() == state
+    assert [batch["i"] for batch in pickle.loads(pickle.dumps(loader))] == list(range(30))
+    assert [batch["i"] for batch in loader] == list(range(30))
+    with pytest.raises(leat.LeatError, match="Another iteration"):
+        next(batches)
+    loader.load_state_dict(state)
+    assert [batch["i"] for batch in loader] == list(range(had, 30))
+
+
 def test_ctrl_c_with_a_position_that_only_the_helper_had_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = leat.load(PIPELINES, export="held")
     batches = iter(loader)
