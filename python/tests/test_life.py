@@ -352,6 +352,16 @@ def test_iter_begins_the_next_epoch_where_an_iterator_could_not_continue_after_c
     assert [batch["i"] for batch in loader] == list(range(had, 30))
 
 
+def test_explain_after_ctrl_c_says_to_call_next_which_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 30})
+    batches = iter(loader)
+    found = read_to_interrupt(loader, batches, monkeypatch)
+    with pytest.raises(leat.LeatError, match=r"was interrupted: call next\(\) again, which continues") as raised:
+        loader.explain()
+    assert raised.value.code == "cancelled"
+    assert [batch["i"] for batch in [*found, *batches]] == list(range(30))
+
+
 def test_ctrl_c_with_a_position_that_only_the_helper_had_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = leat.load(PIPELINES, export="held")
     batches = iter(loader)
