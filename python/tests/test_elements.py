@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import leat
 import numpy as np
 import pytest
 from conftest import PIPELINES
-from leat import _stream
+from leat import _stream, _tree
 from leat._tree import arrays_in
 from leat._wire import decode
 
@@ -132,9 +133,19 @@ def test_a_loop_that_keeps_its_batches_is_told_of_memory_only_where_more_of_it_h
     assert ("raise memory=" in raised.value.message) == advises_memory
 
 
-def test_copy_copies_text_and_rows_of_different_lengths() -> None:
+def test_copy_copies_text_and_rows_of_different_lengths_and_does_not_go_through_items(monkeypatch: pytest.MonkeyPatch) -> None:
     (element,) = leat.load(PIPELINES, export="everything")
+    monkeypatch.setattr(_tree, "deepcopy", None)
     copied = leat.copy(element)
     require_everything(copied)
     for place, array in arrays_in(element):
         assert not any(np.shares_memory(array, other) for _, other in arrays_in(copied)), place
+
+
+def test_copy_copies_what_an_array_of_objects_or_another_type_has() -> None:
+    array, objects = np.arange(3), np.empty(1, dtype=object)
+    objects[0] = array
+    copied = leat.copy({"pair": (array, 1), "objects": objects, "ordered": OrderedDict(x=array)})
+    array[:] = 7
+    assert copied["pair"][0].tolist() == copied["objects"][0].tolist() == copied["ordered"]["x"].tolist() == [0, 1, 2]
+    assert copied["pair"][1] == 1 and type(copied["ordered"]) is OrderedDict

@@ -238,6 +238,23 @@ def test_a_call_that_changes_its_captures_changes_none_of_the_next_call() -> Non
     assert "output array is read-only" in refused["error"]["message"]
 
 
+def test_a_large_vocabulary_among_captures_takes_no_call_for_each_of_its_values() -> None:
+    payloads: list[bytes] = []
+    seen = {"all": [7], "ids": {f"word {i}": i for i in range(5_000)}, "parts": [i / 2 for i in range(5_000)]}
+    captures = _wire.sendable({"mean": np.array([1.5]), "seen": seen}, payloads)
+    asked = _wire.joined(msgpack.packb({"captures": captures, "calls": [{"args": [0], "seed": 0}] * 2}), payloads)
+    request = {"file": str(FUNCTIONS.with_suffix(".py")), "name": "spoil", "onlyOwn": False, "calls": _bytes(bytearray(asked))}
+    _functions.call(request)  # Imports the file.
+    calls: list[str] = []
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        answer = _functions.call(request)
+    finally:
+        sys.setprofile(None)
+    assert [outcome["value"] for outcome in _wire.decode(_bytes(answer))] == [[7, 0, 1.5]] * 2
+    assert len(calls) < 1_000
+
+
 def test_calls_that_are_no_message_fail_and_end_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def asked(number: int, calls: bytes) -> dict[str, Any]:
         body = {"file": str(FUNCTIONS.with_suffix(".py")), "name": "same", "onlyOwn": True, "calls": _bytes(calls)}

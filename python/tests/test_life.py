@@ -317,6 +317,51 @@ def test_ctrl_c_before_the_stream_has_what_came_is_no_gap_in_the_epoch_or_the_ne
         assert [batch["r"].tolist() for batch in [*found, *batches]] == epoch
 
 
+def test_len_after_ctrl_c_leaves_the_rest_of_the_epoch_to_the_iterator(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 30})
+    batches = iter(loader)
+    found = read_to_interrupt(loader, batches, monkeypatch)
+    assert len(loader) == 30
+    assert [batch["i"] for batch in [*found, *batches]] == list(range(30))
+    assert len(pickle.loads(pickle.dumps(loader))) == 30
+
+
+@pytest.mark.parametrize("is_ctrl_c", [True, False], ids=["second Ctrl-C", "error"])
+def test_iter_begins_the_next_epoch_where_an_iterator_could_not_continue_after_ctrl_c(
+    is_ctrl_c: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 30})
+    batches, ask = iter(loader), Connection.ask
+    had = len(read_to_interrupt(loader, batches, monkeypatch))
+    state = loader.state_dict()
+
+    def failing(connection: Connection, method: str, body: dict[str, Any]) -> Any:
+        if method == "start":
+            raise KeyboardInterrupt if is_ctrl_c else leat.LeatError("data_loss", "a file has changed")
+        return ask(connection, method, body)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt if is_ctrl_c else leat.LeatError):
+        patched.setattr(Connection, "ask", failing)
+        next(batches)
+    assert loader.state_dict() == state
+    assert [batch["i"] for batch in pickle.loads(pickle.dumps(loader))] == list(range(30))
+    assert [batch["i"] for batch in loader] == list(range(30))
+    with pytest.raises(leat.LeatError, match="Another iteration"):
+        next(batches)
+    loader.load_state_dict(state)
+    assert [batch["i"] for batch in loader] == list(range(had, 30))
+
+
+def test_explain_after_ctrl_c_says_to_call_next_which_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 30})
+    batches = iter(loader)
+    found = read_to_interrupt(loader, batches, monkeypatch)
+    with pytest.raises(leat.LeatError, match=r"was interrupted: call next\(\) again, which continues") as raised:
+        loader.explain()
+    assert raised.value.code == "cancelled"
+    assert [batch["i"] for batch in [*found, *batches]] == list(range(30))
+
+
 def test_ctrl_c_with_a_position_that_only_the_helper_had_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = leat.load(PIPELINES, export="held")
     batches = iter(loader)
@@ -380,7 +425,8 @@ def test_epochs_go_on_in_the_helper_after_one_that_was_lost() -> None:
     assert [epoch(loader) for _ in range(2)] == epochs[:2]
     os.kill(helper_of(loader), signal.SIGKILL)
     until(lambda: not loader._connection.helper.is_usable)
-    assert len(loader) == 3, "a call that starts a helper begins no epoch"
+    assert len(loader) == 3
+    loader._connection.open()  # A call that starts a helper begins no epoch.
     assert [epoch(loader) for _ in range(2)] == epochs[2:4]
     loader.close()
     assert epoch(loader) == epochs[4]

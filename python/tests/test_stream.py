@@ -45,7 +45,8 @@ class Helper:
 
     def __init__(self, answers: list[dict[str, Any]]) -> None:
         self._answers = answers
-        self.helper = SimpleNamespace(free_slots=lambda: None, slots=SimpleNamespace(held_bytes=0, held_slots=0))
+        slots = SimpleNamespace(held_bytes=0, held_slots=0)
+        self.helper = SimpleNamespace(free_slots=lambda: None, slots=slots, is_interrupted=False)
         self.sent = 0
         self._asked: list[Stream] = []
 

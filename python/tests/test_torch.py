@@ -204,3 +204,13 @@ def test_copy_of_a_batch_of_tensors_stays_as_it_is_when_its_slot_is_used_again()
 def test_a_loop_that_keeps_copies_of_tensors_keeps_no_slots() -> None:
     loader = leat.load(PIPELINES, export="large", args={"count": 30}, memory=10 * 2**20)
     assert [batch["i"] for batch in [leat.copy(batch) for batch in leat.torch.Loader(loader)]] == list(range(30))
+
+
+def test_copy_of_a_tensor_has_memory_for_its_own_values_only_and_is_detached() -> None:
+    whole = torch.arange(12.0).reshape(4, 3)
+    weight = torch.ones(3, requires_grad=True)
+    copied = leat.copy({"row": whole[1], "turned": whole.T, "weighted": [2 * weight], "ragged": leat.Ragged(whole, weight)})  # type: ignore[arg-type]
+    assert copied["row"].tolist() == [3, 4, 5] and copied["row"].untyped_storage().nbytes() == 3 * 4
+    assert copied["turned"].equal(whole.T) and copied["turned"].data_ptr() != whole.data_ptr()
+    assert copied["weighted"][0].tolist() == [2, 2, 2] and not copied["weighted"][0].requires_grad
+    assert copied["ragged"].values.equal(whole) and copied["ragged"].values.data_ptr() != whole.data_ptr()

@@ -29,7 +29,7 @@ class Connection:
         # An entry for each thread that waits for the lock to close the helper. Any thread may change it.
         self._closing: deque[None] = deque()
         self.cardinality: float = -2
-        # How many helpers were started.
+        # How many helpers were opened. The first one says the cardinality.
         self.helpers = 0
         self._request = request
         self._memory = memory
@@ -73,9 +73,9 @@ class Connection:
             return helper
         self.close()
         self._helper = Helper(self._allow, self._folder, lambda: len(self._closing) > 0)
-        self.helpers += 1
         try:
             self.cardinality = float(self.ask("open", {**self._request, "python": sys.executable})["cardinality"])
+            self.helpers += 1
         except BaseException:
             self.close()
             raise

@@ -22,11 +22,12 @@ from urllib.parse import unquote, urlparse
 
 import msgpack  # type: ignore[import-untyped]
 import numpy as np
+import numpy.typing as npt
 
 from ._errors import LeatError
 from ._frames import FREED, HEADER, PIPED, PIPED_BYTES_MAX, freed, in_slot, piped
 from ._slots import SLOT_BYTES_MAX
-from ._tree import arrays_in, map_arrays
+from ._tree import map_arrays
 from ._wire import Bytes, decode, encode, joined, place_of_fault, sendable, with_arrays
 
 SLOTS = 2
@@ -195,14 +196,17 @@ _function = cache(Function)
 def call(request: dict[str, Any]) -> bytes:
     """Makes the requested calls. Returns their encoded outcomes."""
     asked = decode(request["calls"])
-    captures = with_arrays(asked["captures"] or {})
     # The calls share the arrays, which may be large: no call may change what another one gets.
-    for _, array in arrays_in(captures):
-        array.flags.writeable = False
+    captures = map_arrays(_read_only, with_arrays(asked["captures"] or {}))
     payloads: list[bytes] = []
     outcomes = [_outcome(request, captures, called, payloads) for called in asked["calls"]]
     head: bytes = msgpack.Packer().pack_array_header(len(outcomes))
     return joined(b"".join([head, *outcomes]), payloads)
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.flags.writeable = False
+    return array
 
 
 def _outcome(request: dict[str, Any], captured: Any, called: dict[str, Any], payloads: list[bytes]) -> bytes:

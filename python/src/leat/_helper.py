@@ -200,8 +200,8 @@ class Helper:
         if self._is_mid_message:
             raise LeatError(
                 "cancelled",
-                "A call of this loader was interrupted, and its position is not known: give load_state_dict the last state that "
-                "you saved, and iterate over the loader again. Without load_state_dict, that begins the next epoch",
+                "A call of this loader was interrupted: call next() again, which continues with another helper, or iterate over "
+                "the loader again, which begins the next epoch",
             )
 
     def _parse(self) -> Received | None:

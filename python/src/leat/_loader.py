@@ -180,8 +180,8 @@ class Loader:
         request, self._reuse, memory, folder, allow = self._arguments
         self._connection = Connection(request, memory, folder, allow)
         self._stream: Stream | None = None
-        # Whether `_resume` is the position of `_stream`, whose helper cannot be used any more.
-        self._is_continuing = False
+        # The position of `_stream`, if Ctrl-C made its helper unusable: the next call of its iterator continues there.
+        self._interrupted_at: Checkpoint | None = None
         # Whether an iteration was begun, even if that failed.
         self._has_begun = False
         # How many epochs were begun after the one that `load_state_dict` restored, or since the beginning.
@@ -209,26 +209,24 @@ class Loader:
             self._connection.open()
             self._replace()
             self._has_begun = True
-            return LoaderIterator(self, self._begin())
+            return LoaderIterator(self, self._begin(self._resume))
 
     def _continued(self, stream: Stream) -> Stream:
         """The stream, or one that begins where it is, in another helper, if Ctrl-C made that of the stream unusable."""
         if stream is not self._stream:
             return stream
-        if not self._is_continuing:
+        if self._interrupted_at is None:
             if stream.is_replaced or stream.is_over or not self._connection.helper.is_interrupted:
                 return stream
-            self._resume = stream.checkpoint()
-            self._is_continuing = True
+            self._interrupted_at = stream.checkpoint()
         self._connection.open()
-        return self._begin()
+        return self._begin(self._interrupted_at)
 
-    def _begin(self) -> Stream:
-        """The stream of the position to resume, or of the next epoch."""
+    def _begin(self, resume: Checkpoint | None) -> Stream:
+        """The stream of a position, or of the next epoch."""
         is_new, self._counting = self._counting != self._connection.helpers, self._connection.helpers
         # A helper counts its epochs. One that replaces it begins where that one was.
         follows, epochs = (self._follows, self._epochs) if is_new else (Checkpoint(), 0)
-        resume = self._resume
         try:
             stream = Stream(self._connection, resume or follows, self._reuse, 0 if resume else epochs)
         except BaseException:
@@ -242,8 +240,7 @@ class Loader:
             self._epochs += 1
         else:
             self._follows, self._epochs = Checkpoint(resume.state, ended=resume.state is not None), int(resume.ended or resume.state is None)
-            self._resume = None
-        self._is_continuing = False
+        self._resume = self._interrupted_at = None
         return stream
 
     def __len__(self) -> int:
@@ -253,7 +250,8 @@ class Loader:
             TypeError: if the number is unknown, or the batches never end.
         """
         with self._connection.lock:
-            self._connection.open()
+            if self._connection.helpers == 0:  # Otherwise the number is known, and to replace a helper ends its iteration.
+                self._connection.open()
             if not 0 <= self._connection.cardinality < float("inf"):
                 raise TypeError("This pipeline's number of batches is unknown, or it is endless")
             return int(self._connection.cardinality)
@@ -269,9 +267,10 @@ class Loader:
         such as records in a shuffle buffer, saves that data, and the batches on their way.
         """
         with self._connection.lock:
-            if self._resume is not None or self._stream is None:
-                return self._stored(self._resume or Checkpoint())
-            return self._stored(self._stream.checkpoint())
+            position = self._resume or self._interrupted_at
+            if position is None:
+                position = Checkpoint() if self._stream is None else self._stream.checkpoint()
+            return self._stored(position)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Lets the next `iter()` continue from a position of this pipeline, saved in any process.
@@ -368,7 +367,7 @@ class Loader:
         return Loader(part, False, memory, folder, allow)
 
     def _replace(self) -> None:
-        self._is_continuing = False
+        self._interrupted_at = None
         if self._stream is not None:
             self._stream.is_replaced = True
 

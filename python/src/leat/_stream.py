@@ -157,6 +157,12 @@ class Stream:
             return Checkpoint(state, 0 if self._is_epoch_over else self._given - at, self._is_epoch_over)
         if self.is_replaced:
             raise LeatError("failed_precondition", "The position was not saved before the iteration was replaced")
+        if self._connection.helper.is_interrupted:
+            raise LeatError(
+                "cancelled",
+                "A call of this loader was interrupted, and its position is not known: give load_state_dict the last state that "
+                "you saved, and iterate over the loader again. Without load_state_dict, that begins the next epoch",
+            )
         saved = self._connection.ask("save", {"iteration": self.number})
         after = _bytes(saved["after"])
         if saved["isNextBefore"]:

@@ -9,6 +9,9 @@ from typing import Any, Callable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+# The types of values that contain nothing.
+_PLAIN = frozenset((int, float, str, bytes, bool, type(None)))
+
 
 @dataclass(frozen=True)
 class Ragged:
@@ -59,10 +62,11 @@ def map_arrays(function: Callable[[npt.NDArray[Any]], Any], element: Any) -> Any
     """
     if isinstance(element, np.ndarray):
         return function(element)
+    # Without a call for each number or text: there may be many.
     if isinstance(element, dict):
-        return {key: map_arrays(function, value) for key, value in element.items()}
+        return {key: value if type(value) in _PLAIN else map_arrays(function, value) for key, value in element.items()}
     if isinstance(element, list):
-        return [map_arrays(function, value) for value in element]
+        return [value if type(value) in _PLAIN else map_arrays(function, value) for value in element]
     if isinstance(element, Ragged):
         return Ragged(function(element.values), function(element.row_splits))
     return element
@@ -83,10 +87,30 @@ def arrays_in(element: Any, place: str = "") -> Iterator[tuple[str, npt.NDArray[
 def copy(element: Any) -> Any:
     """A copy in memory of this process alone: for batches that a program keeps, or that a forked process gets.
 
-    Tensors and `jax.Array`s are copied, too, on their device.
+    Tensors and `jax.Array`s are copied, too, on their device; a copy of a tensor is detached. Objects of other types, also
+    of subclasses of dict and list, are copied as `copy.deepcopy` does.
 
     >>> import numpy as np
     >>> copy({"x": np.arange(3)})
     {'x': array([0, 1, 2])}
     """
+    kind = type(element)
+    if kind in _PLAIN:
+        return element
+    if kind is dict:
+        return {key: copy(value) for key, value in element.items()}
+    if kind in (list, tuple):
+        return kind(map(copy, element))
+    if kind is Ragged:
+        return Ragged(copy(element.values), copy(element.row_splits))
+    if kind is np.ndarray and _is_copied_by_value(element):
+        return element.copy(order="K")
+    if hasattr(element, "detach") and hasattr(element, "clone"):
+        # A tensor of PyTorch: deepcopy copies all that it is a view of, and refuses one that has a gradient function.
+        return element.detach().clone()
     return deepcopy(element)
+
+
+def _is_copied_by_value(array: npt.NDArray[Any]) -> bool:
+    """Whether the array's own copy is one in depth: it has no objects, or only such as text, which need no copy."""
+    return not array.dtype.hasobject or array.dtype.names is None and set(map(type, array.ravel().tolist())) <= _PLAIN
