@@ -137,7 +137,8 @@ class Dispatcher {
     const consumers = new Consumers();
     const clientLinks = new MemberLinks<number>(
       context,
-      (clientId) => transactions.runUnrequested((tx) => endClient(tx, clientId, "gone", consumers)),
+      (clientId) =>
+        transactions.runUnrequested((tx) => endClient(tx, clientId, "ended", consumers)),
     );
     const workerLinks: MemberLinks<string> = new MemberLinks<string>(
       context,

@@ -75,7 +75,7 @@ export class Effects {
       clientLinks.forget(clientId);
       if (iterationId === undefined) return;
       this.#toReview.add(iterationId);
-      this.#noteOthers(iterationId);
+      this.#noteOthers(iterationId, record);
       // Consumers may have been waiting for this client.
       hints.changed(iterationId);
       if (this.#state.clientsOfIteration(iterationId).size === 1) liveness.idle(iterationId);
@@ -187,10 +187,10 @@ export class Effects {
   }
 
   /** In some modes, other iterations wait for the client that joins or leaves this one. */
-  #noteOthers(iterationId: number): void {
+  #noteOthers(iterationId: number, released?: RecordOf<"client_released">): void {
     const state = this.#state;
     const iteration = state.iterations.get(iterationId)!;
-    for (const other of state.modeOf(iteration).othersWaiting({ state, iteration })) {
+    for (const other of state.modeOf(iteration).othersWaiting({ state, iteration }, released)) {
       this.#toSettle.add(other.iterationId);
       this.#parts.hints.changed(other.iterationId);
     }

@@ -32,7 +32,7 @@ export type Packed<T> = unknown extends T ? unknown
     & { segmentIds: Tensor; positions: Tensor };
 
 /** A row of nested arrays, of a tensor, of a typed array, or of each of several components. */
-export type Sliced<C> = unknown extends C ? unknown
+export type Sliced<C> = unknown extends C ? C
   : C extends BigInt64Array | BigUint64Array ? bigint
   : C extends TypedArray ? number
   : C extends Tensor ? Tensor | TensorScalar
@@ -42,7 +42,7 @@ export type Sliced<C> = unknown extends C ? unknown
   : { -readonly [K in keyof C]: Sliced<C[K]> };
 
 /** Nested arrays of scalars as tensors; everything else unchanged. */
-export type Tensorized<E> = unknown extends E ? unknown
+export type Tensorized<E> = unknown extends E ? E
   : E extends Scalar | TypedArray | Tensor | RaggedTensor ? E
   : E extends readonly Scalar[] ? Tensor
   : E extends readonly (readonly (Scalar | readonly unknown[])[])[] ? Tensor

@@ -64,21 +64,21 @@ export function workerRole(
   };
 }
 
-/** Limit of the workers of a local cluster. More would only compete for the cores of this host. */
+/** Limit of the workers that a local cluster starts with. More would only compete for cores. */
 const LOCAL_WORKERS_MAX = 1_024;
 
 export function workerRange({ workers = 2 }: LocalClusterOptions): { min: number; max: number } {
   const isRange = typeof workers === "object" && workers !== null;
   const range = isRange ? workers : { min: workers, max: workers };
-  const isPossible = (count: number) =>
-    Number.isInteger(count) && count >= 0 && count <= LOCAL_WORKERS_MAX;
-  const invalid = [range.min, range.max].find((count) => !isPossible(count));
+  const isWhole = (count: number) => Number.isInteger(count) && count >= 0;
+  const isMin = isWhole(range.min) && range.min <= LOCAL_WORKERS_MAX;
+  const invalid = isMin ? [range.max].find((count) => !isWhole(count)) : range.min;
   if (invalid === undefined && range.min <= range.max) return range;
   throw new LeatError(
     "invalid_argument",
     invalid === undefined
       ? `workers must have a min of at most its max, got ${range.min} and ${range.max}`
-      : `workers must be a whole number from 0 to ${LOCAL_WORKERS_MAX}, as all run on this host, got ` +
-        show(invalid),
+      : `workers must be a whole number from 0 to ${LOCAL_WORKERS_MAX}, as all run on this host (max ` +
+        `may be larger), got ${show(invalid)}`,
   );
 }

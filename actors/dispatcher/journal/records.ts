@@ -142,7 +142,8 @@ export type JournalRecord =
   | {
     readonly type: "client_released";
     readonly clientId: number;
-    readonly why: "released" | "gone" | "timed_out";
+    /** `ended`: its node reports that it has ended. Its own request may be lost. */
+    readonly why: "released" | "ended" | "gone" | "timed_out";
     /** Coordinated reads: its next round, as last reported. */
     readonly nextRound: number | null;
     /**

@@ -274,7 +274,10 @@ export abstract class Mode {
    * When a client joins or leaves this iteration: the other iterations that may have waited for that.
    * Their waiting requests are tried again.
    */
-  othersWaiting(_subject: Subject): readonly Iteration[] {
+  othersWaiting(
+    _subject: Subject,
+    _released?: RecordOf<"client_released">,
+  ): readonly Iteration[] {
     return [];
   }
 

@@ -28,3 +28,9 @@ Deno.test("elements of unknown type stay unknown in operators that change their 
   assertEquals(countUnknown(Dataset.fromTensors([1] as unknown)), 1);
   assertEquals(countUnknown(Dataset.fromTensorSlices([1, 2] as unknown)), 2);
 });
+
+Deno.test("elements of type any stay so in fromTensors", async () => {
+  const parsed = JSON.parse('{"rows": [1, 2]}');
+  const { rows } = await Dataset.fromTensors(parsed).getSingleElement();
+  assertEquals(rows.toArray(), [1, 2]);
+});

@@ -25,6 +25,7 @@ import {
 import { outcomesOf } from "../../data/lib/outcomes.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 import { testInline, testOnEach } from "../lib/carriers.ts";
+import { workerRange } from "../../../server/cluster/local_roles.ts";
 
 const service = "ws://127.0.0.1:1";
 
@@ -286,12 +287,11 @@ Deno.test("LocalCluster.start refuses times of storage that are too long for a t
   }
 });
 
-Deno.test("LocalCluster refuses more workers than one host can run", async () => {
-  for (const workers of [2 ** 53, { min: 0, max: 1_025 }]) {
-    const start = () => LocalCluster.start({ workers });
-    const { code } = await assertRejects(start, LeatError, "a whole number from 0 to 1024");
-    assertEquals(code, "invalid_argument");
-  }
+Deno.test("LocalCluster refuses to start more workers than one host can run, and takes any max", async () => {
+  const start = () => LocalCluster.start({ workers: 2 ** 53 });
+  const { code } = await assertRejects(start, LeatError, "a whole number from 0 to 1024");
+  assertEquals(code, "invalid_argument");
+  assertEquals(workerRange({ workers: { min: 0, max: 1_000_000 } }), { min: 0, max: 1_000_000 });
 });
 
 testInline(

@@ -154,13 +154,16 @@ export class DeterministicMode extends Mode {
 
   /**
    * Once a reader has finished an epoch, no iteration up to that epoch waits for it. If a consumer
-   * leaves, its other chains do not wait for it either.
+   * leaves its iterator, the other passes and chains do not wait for it either.
    */
   override othersWaiting(
     { state, iteration: { run, jobId, ordered } }: Subject,
+    released?: RecordOf<"client_released">,
   ): readonly Iteration[] {
     const stream = ordered?.consumers?.pass?.stream;
-    if (stream === undefined) return run === null ? [] : state.iterationsOfJob(jobId);
+    if (stream === undefined || released === undefined || !hasLeftStream(released)) {
+      return run === null ? [] : state.iterationsOfJob(jobId);
+    }
     return [...state.iterations.values()]
       .filter((other) => other.ordered?.consumers?.pass?.stream === stream);
   }
@@ -234,13 +237,13 @@ export class DeterministicMode extends Mode {
     tables: Tables,
     iteration: Iteration,
     { consumerIndex }: Client,
-    { why, leaves }: RecordOf<"client_released">,
+    released: RecordOf<"client_released">,
   ): void {
     const { ordered, repetition } = iteration;
     if (ordered?.consumers && consumerIndex !== null) leave(ordered, [consumerIndex]);
     notePassed(tables, iteration, consumerIndex, repetition);
     // A consumer that has died will come to no other pass or chain either.
-    if (leaves === true || why !== "released") noteLeft(tables, iteration, consumerIndex);
+    if (hasLeftStream(released)) noteLeft(tables, iteration, consumerIndex);
   }
 
   /** The task takes no more splits. Its splits that the reader lacks are assigned again. */
@@ -323,4 +326,9 @@ function takenOver(
   const hasJoined = ({ ordered }: Iteration) =>
     !ordered?.consumers || stateOf(ordered.consumers, consumerIndex) !== "awaited";
   return iterations.some(hasJoined) ? iterations : [];
+}
+
+/** Whether a client that ends so will read nothing more of its iterator. */
+function hasLeftStream({ why, leaves }: RecordOf<"client_released">): boolean {
+  return leaves === true || why === "gone" || why === "timed_out";
 }
