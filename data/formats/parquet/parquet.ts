@@ -52,6 +52,9 @@ export const SCHEMA_DEPTH_MAX = 128;
 /** Bytes of the first read, from the end of the file. A longer footer is read again as a whole. */
 export const FOOTER_BYTES = 64 * 1024;
 
+/** Maximum bytes of neighbouring columns that are read together, and then copied apart. */
+const JOINED_BYTES_MAX = 8 * 1024 * 1024;
+
 const MAGIC_BYTES = 4;
 /** A file ends with the length of the footer and the magic. */
 const FOOTER_END_BYTES = 8;
@@ -191,8 +194,8 @@ function bigMax(a: bigint, b: bigint): bigint {
 /**
  * Reads the row groups of a file. A row is an object of the chosen columns, in the chosen order.
  *
- * The bytes of the chosen columns are read concurrently, then decoded column by column. A long column
- * is decoded in pieces, so that the thread can do other work in between.
+ * The bytes of the chosen columns are read first, concurrently except those of neighbours, then decoded
+ * column by column. A long column is decoded in pieces, so that the thread can do other work in between.
  */
 class ParquetBlocks implements RowBlocks {
   readonly blocksPerPart = 1;
@@ -249,12 +252,24 @@ class ParquetBlocks implements RowBlocks {
       column !== undefined && chosen.has(column.path_in_schema[0]!) ? [column] : []
     );
     this.#checkChunks(found, block);
-    const read = async (column: ColumnMetaData) => {
-      const start = startOf(column);
-      const bytes = await this.#bytes.read(start, start + Number(column.total_compressed_size));
-      return [start, bytes.buffer] as const;
-    };
-    return new Map(await Promise.all(found.map(read)));
+    const chunks = await Promise.all(
+      neighboursOf(found).map((reads) => this.#readNeighbours(reads)),
+    );
+    return new Map(chunks.flat());
+  }
+
+  /** Reads neighbouring columns in order: far storage would request a range twice for concurrent reads. */
+  async #readNeighbours(reads: Neighbours): Promise<[start: number, bytes: ArrayBuffer][]> {
+    const chunks: [number, ArrayBuffer][] = [];
+    for (const joined of reads) {
+      const { start: first } = joined[0]!;
+      const { buffer } = await this.#bytes.read(first, joined.at(-1)!.stop);
+      for (const { start, stop } of joined) {
+        const isAlone = joined.length === 1;
+        chunks.push([start, isAlone ? buffer : buffer.slice(start - first, stop - first)]);
+      }
+    }
+    return chunks;
   }
 
   #checkChunks(columns: readonly ColumnMetaData[], block: number): void {
@@ -402,4 +417,31 @@ class Runs {
 /** Returns the offset of a column's first page. Offset 0 means no page, because the magic is there. */
 function startOf(column: ColumnMetaData): number {
   return Number(column.dictionary_page_offset || column.data_page_offset);
+}
+
+/** The bytes of one column in a row group. */
+interface Chunk {
+  readonly start: number;
+  readonly stop: number;
+}
+
+/** Columns without gaps between them: those of each read together. */
+type Neighbours = Chunk[][];
+
+function neighboursOf(columns: readonly ColumnMetaData[]): Neighbours[] {
+  const all: Neighbours[] = [];
+  const chunks = columns.map((column) => {
+    const start = startOf(column);
+    return { start, stop: start + Number(column.total_compressed_size) };
+  });
+  for (const chunk of chunks.toSorted((a, b) => a.start - b.start)) {
+    const joined = all.at(-1)?.at(-1);
+    const last = joined?.at(-1);
+    // In a damaged file a column may end before it starts.
+    const isNext = last?.stop === chunk.start && last.start < last.stop;
+    if (joined === undefined || !isNext) all.push([[chunk]]);
+    else if (chunk.stop - joined[0]!.start <= JOINED_BYTES_MAX) joined.push(chunk);
+    else all.at(-1)!.push([chunk]);
+  }
+  return all;
 }
