@@ -94,13 +94,19 @@ export interface PythonRunner {
   call(callee: PythonCallee, args: readonly unknown[], seed: number): Promise<unknown>;
 }
 
+/** The `firstBytes` of a reader that needs only a file's size. Some servers misread the range 0-0. */
+export const FIRST_BYTES_FOR_SIZE = 1024;
+
 /** Read-only access to files, by whatever names the implementation understands. */
 export interface Files {
   /**
    * Opens a file for reading, or rejects with `not_found` or `permission_denied`. Remote storage,
    * which may be slow, rejects with `cancelled` once `signal` is aborted.
+   *
+   * @param firstBytes How many bytes remote storage requests from the file's beginning at once, if its
+   * default would be too much: the reader needs only the size, or reads here and there.
    */
-  open(path: string, signal?: AbortSignal): Promise<OpenFile>;
+  open(path: string, signal?: AbortSignal, firstBytes?: number): Promise<OpenFile>;
   /**
    * The files matching a glob pattern, sorted by name; empty when none match. Names begin as the
    * pattern does, up to the folder of its first wildcard. `signal` as for `open`.

@@ -35,7 +35,11 @@ export function columnFileOptions(kind: string): ReturnType<typeof optionsOf> {
   });
 }
 
+/** Enough for a header. What is read first is often the end of the file, and then a part in its middle. */
+const FIRST_BYTES = 64 * 1024;
+
 export abstract class RowFileNode extends FileSourceNode {
+  protected override readonly firstBytes = FIRST_BYTES;
   readonly columns: readonly string[] | undefined;
   override readonly elementSpec: ElementSpec;
   readonly #check: SpecCheck | undefined;

@@ -50,27 +50,37 @@ export class FarFile implements OpenFile {
   /** Bytes of all ranges that were requested. */
   #requestedBytes = 0;
 
-  private constructor(object: FarObject, closed: AbortController, first: RangeWindow) {
+  private constructor(
+    object: FarObject,
+    closed: AbortController,
+    first: RangeWindow,
+    isInOrder: boolean,
+  ) {
     this.sizeBytes = object.sizeBytes;
     this.tag = object.tag;
     this.#object = object;
     this.#closed = closed;
-    this.#keep(first, FIRST_RANGE_BYTES, true);
+    this.#keep(first, first.stop, isInOrder);
   }
 
   /**
-   * Opens an object by reading its first range.
+   * Opens an object by reading its first range. If the caller chose its size, reads in order begin
+   * when the second range is read.
    * @throws {LeatError} `cancelled` once aborted; otherwise the storage's error.
    */
-  static async open(object: FarObject, signal?: AbortSignal): Promise<FarFile> {
+  static async open(
+    object: FarObject,
+    signal?: AbortSignal,
+    firstBytes?: number,
+  ): Promise<FarFile> {
     const closed = new AbortController();
     const abort = () => closed.abort();
     signal?.addEventListener("abort", abort, { once: true });
     if (signal?.aborted) abort();
     try {
-      const first = new RangeWindow(object, 0, FIRST_RANGE_BYTES, closed.signal);
+      const first = new RangeWindow(object, 0, firstBytes ?? FIRST_RANGE_BYTES, closed.signal);
       await first.answered();
-      return new FarFile(object, closed, first);
+      return new FarFile(object, closed, first, firstBytes === undefined);
     } finally {
       signal?.removeEventListener("abort", abort);
     }
@@ -147,7 +157,7 @@ export class FarFile implements OpenFile {
     if (window.stop >= this.sizeBytes) return undefined;
     const left = this.#kept.find((kept) => kept.window.stop === window.start);
     if (left !== undefined) this.#drop(left);
-    const wanted = Math.max(2 * sizeBytes, count);
+    const wanted = Math.max(2 * sizeBytes, JUMP_RANGE_BYTES, count);
     return this.#request(window.stop, Math.min(wanted, this.#share(0)), true);
   }
 

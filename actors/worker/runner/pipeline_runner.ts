@@ -394,7 +394,8 @@ class MeteredHost extends DelegatingHost {
     this.python = host.python;
     this.sharesBatches = host.sharesBatches;
     this.files = {
-      open: async (path, signal) => this.#metered(await host.files.open(path, signal)),
+      open: async (path, signal, firstBytes) =>
+        this.#metered(await host.files.open(path, signal, firstBytes)),
       list: (pattern, signal) => host.files.list(pattern, signal),
     };
   }

@@ -22,6 +22,7 @@ import { JsonLinesNode } from "../../../data/sources/json_lines.ts";
 import { ListFilesNode } from "../../../data/sources/list_files.ts";
 import { ParquetNode } from "../../../data/sources/parquet.ts";
 import { TextLinesNode } from "../../../data/sources/text_lines.ts";
+import { noise, RangeServer } from "../../platform/storage/range_server.ts";
 import {
   isSplittable,
   listSplitTable,
@@ -239,6 +240,19 @@ Deno.test("listSplits fails if the storage cannot answer, so that no file has ot
       }
     }
   });
+});
+
+Deno.test("listSplits requests the first KiB of a far file whose parts follow from its size", async () => {
+  await using server = new RangeServer(noise(100));
+  const node = new TextLinesNode(`${server.origin}/file.txt`, { partBytes: 30 });
+  const count = async () => (await listSplitTable(node, host))[0]!.length;
+  assertEquals([await count(), ...server.ranges], [4, "bytes=0-1023"]);
+  // Servers that ignore ranges, and empty files.
+  server.fault = () => new Response(server.contents);
+  assertEquals(await count(), 4);
+  server.fault = () => undefined;
+  server.contents = noise(0);
+  assertEquals(await count(), 1);
 });
 
 Deno.test("a dataset of no files has no splits", async () => {
