@@ -130,6 +130,11 @@ export interface OpenFile {
    * synchronously if the implementation has the bytes in memory.
    */
   read(into: Uint8Array, offset: number): number | Promise<number>;
+  /**
+   * Tells that the bytes from `start` up to `stop` will be read in order. May be called for several
+   * ranges, which are read in turn. Remote storage then reads these ahead, and nothing else.
+   */
+  expect?(start: number, stop: number): void;
   /** Closes the descriptor, and cancels reads in flight; idempotent. */
   close(): void;
 }

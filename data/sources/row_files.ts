@@ -1,7 +1,7 @@
 /** The base of sources of rows: files of columns or arrays, which are read in blocks of rows. */
 import { checkArray, invalidArgument, optionsOf } from "../check.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { blockReader, countParts, type RowBlocks } from "../formats/row_blocks.ts";
+import { blockReader, type RowBlocks } from "../formats/row_blocks.ts";
 import type { Attributes } from "../node.ts";
 import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 import { SpecCheck } from "../elements/spec_check.ts";
@@ -74,7 +74,7 @@ export abstract class RowFileNode extends FileSourceNode {
   }
 
   override async countParts(source: SourceFile): Promise<number> {
-    return countParts(await this.#blocksOf(source));
+    return (await this.#blocksOf(source)).partCount;
   }
 
   override get attributes(): Attributes {

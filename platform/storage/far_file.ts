@@ -47,6 +47,8 @@ export class FarFile implements OpenFile {
   readonly #closed: AbortController;
   /** The least recently used first. */
   #kept: KeptRange[] = [];
+  /** See `expect()`. */
+  readonly #expected: { readonly start: number; readonly stop: number }[] = [];
   /** Bytes of all ranges that were requested. */
   #requestedBytes = 0;
 
@@ -100,6 +102,10 @@ export class FarFile implements OpenFile {
       : this.#readLater(window, into, offset);
   }
 
+  expect(start: number, stop: number): void {
+    this.#expected.push({ start, stop });
+  }
+
   close(): void {
     this.#closed.abort();
     this.#kept.length = 0;
@@ -126,7 +132,7 @@ export class FarFile implements OpenFile {
     // The next range may be on its way already.
     const next = this.#rangeOf(range.window.stop);
     if (next !== undefined) this.#use(next);
-    else if (range.isInOrder && follows(offset, range.window.start)) this.#continue(range, 0);
+    else if (range.isInOrder && follows(offset, range.window.start)) this.#readAhead(range);
     return range.window;
   }
 
@@ -142,23 +148,37 @@ export class FarFile implements OpenFile {
 
   #moveTo(offset: number, count: number): KeptRange {
     const previous = this.#kept.find(({ window }) => follows(offset, window.stop));
-    if (previous !== undefined) return this.#continue(previous, count)!;
+    const isInOrder = this.#expected.length === 0
+      ? previous !== undefined
+      : this.#expectedStop(offset) !== undefined;
+    if (isInOrder) return this.#continue(previous, offset, count);
     const least = Math.min(JUMP_RANGE_BYTES, this.#share(1));
     const sizeBytes = Math.min(Math.max(least, count), RANGE_BYTES_MAX);
     // Near the end the range starts earlier. Often the last bytes are read first, because they hold
     // the length of a footer. The next read is that of the footer, which is before them.
-    const wanted = Math.max(0, Math.min(offset, this.sizeBytes - sizeBytes));
-    const start = this.#rangeOf(wanted)?.window.stop ?? wanted;
-    return this.#request(Math.min(start, offset), sizeBytes, false);
+    const wanted = Math.min(offset, this.sizeBytes - sizeBytes);
+    const stops = this.#kept.map(({ window }) => window.stop).filter((stop) => stop <= offset);
+    return this.#request(Math.max(0, wanted, ...stops), sizeBytes, false);
   }
 
-  /** Requests the bytes after a range, which has been read up to its end, or soon will be. */
-  #continue({ window, sizeBytes }: KeptRange, count: number): KeptRange | undefined {
-    if (window.stop >= this.sizeBytes) return undefined;
-    const left = this.#kept.find((kept) => kept.window.stop === window.start);
+  /** Requests the range after one that will be read up to its end, unless nothing there will be read. */
+  #readAhead(range: KeptRange): void {
+    const { stop } = range.window;
+    const isWanted = this.#expected.length === 0 || this.#expectedStop(stop) !== undefined;
+    if (isWanted && stop < this.sizeBytes) this.#continue(range, stop, 0);
+  }
+
+  #continue(previous: KeptRange | undefined, start: number, count: number): KeptRange {
+    const left = this.#kept.find(({ window }) => window.stop === previous?.window.start);
     if (left !== undefined) this.#drop(left);
-    const wanted = Math.max(2 * sizeBytes, JUMP_RANGE_BYTES, count);
-    return this.#request(window.stop, Math.min(wanted, this.#share(0)), true);
+    const isExpected = this.#expected.length > 0;
+    const doubled = isExpected ? RANGE_BYTES_MAX : 2 * previous!.sizeBytes;
+    const wanted = Math.max(doubled, JUMP_RANGE_BYTES, count);
+    return this.#request(start, Math.min(wanted, this.#share(0)), true);
+  }
+
+  #expectedStop(offset: number): number | undefined {
+    return this.#expected.find(({ start, stop }) => start <= offset && offset < stop)?.stop;
   }
 
   /**
@@ -168,14 +188,16 @@ export class FarFile implements OpenFile {
    */
   #share(added: number): number {
     const stops = new Set(this.#kept.map(({ window }) => window.stop));
-    const places = this.#kept.filter(({ window }) => !stops.has(window.start)).length + added;
+    const kept = this.#kept.filter(({ window }) => !stops.has(window.start)).length + added;
+    const places = this.#expected.length || kept;
     const share = Math.floor(KEPT_BYTES_MAX / (3 * places - 1));
     return Math.min(Math.max(share, RANGE_BYTES_MIN), RANGE_BYTES_MAX);
   }
 
   #request(start: number, sizeBytes: number, isInOrder: boolean): KeptRange {
     const starts = this.#kept.map(({ window }) => window.start).filter((other) => other > start);
-    const stop = Math.min(start + sizeBytes, this.sizeBytes, ...starts);
+    const expectedStop = isInOrder ? this.#expectedStop(start) ?? Infinity : Infinity;
+    const stop = Math.min(start + sizeBytes, this.sizeBytes, expectedStop, ...starts);
     const window = new RangeWindow(this.#object, start, stop, this.#closed.signal);
     return this.#keep(window, sizeBytes, isInOrder);
   }

@@ -130,6 +130,7 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
           await delay();
           return await file.read(into, offset);
         },
+        expect: (start, stop) => file.expect?.(start, stop),
         close: () => file.close(),
       };
     },

@@ -415,6 +415,7 @@ class MeteredHost extends DelegatingHost {
         const read = file.read(into, offset);
         return typeof read === "number" ? count(read) : read.then(count);
       },
+      expect: (start, stop) => file.expect?.(start, stop),
       close: () => file.close(),
     };
   }

@@ -454,14 +454,6 @@ Deno.test("a range that the reader has left is cancelled", async () => {
   file.close();
 });
 
-/** The sum of the bytes that the server was asked for. */
-function requestedBytes({ ranges }: RangeServer): number {
-  return ranges.reduce((sum, range) => {
-    const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(range)!;
-    return sum + Number(last) + 1 - Number(first);
-  }, 0);
-}
-
 Deno.test("FarFile requests bytes once if places are read in turn, whatever their number", async () => {
   const contents = noise(24 * MIB);
   for (const places of [2, 6, 16]) {
@@ -476,7 +468,7 @@ Deno.test("FarFile requests bytes once if places are read in turn, whatever thei
       }
     }
     file.close();
-    assertLess(requestedBytes(server), 1.5 * contents.length, `${places} places`);
+    assertLess(server.requestedBytes, 1.5 * contents.length, `${places} places`);
     assertLess(server.ranges.length, 150, `${places} places`);
   }
 });
@@ -493,6 +485,48 @@ Deno.test("FarFile drops the least recently used range beyond KEPT_BYTES_MAX", a
   for (const offset of [5, 10, 15, 20, 10, 25, 10, 5]) requests.push(await read(offset));
   file.close();
   assertEquals(requests, [1, 1, 1, 1, 0, 1, 0, 1]);
+});
+
+Deno.test("FarFile requests what it is told to expect, once and nothing else", async () => {
+  await using server = new RangeServer(noise(40 * MIB));
+  const file = await filesOf().open(`${server.origin}/file`, undefined, 1024);
+  const step = 700_000;
+  const parts = [[3 * MIB, 13 * MIB + 5], [20 * MIB, 21 * MIB]] as const;
+  for (const [start, stop] of parts) file.expect!(start, stop);
+  for (const [start, stop] of parts) {
+    for (let at = start; at < stop; at += step) {
+      const wanted = server.contents.subarray(at, Math.min(at + step, stop));
+      assert(Buffer.compare(await readAt(file, at, wanted.length), wanted) === 0);
+    }
+  }
+  assertEquals(server.requestedBytes, 1024 + 11 * MIB + 5);
+  await readAt(file, 21 * MIB, 8); // the rest of a line, for example
+  assertEquals(server.ranges.at(-1), `bytes=${21 * MIB}-${21 * MIB + JUMP_RANGE_BYTES - 1}`);
+  file.close();
+});
+
+Deno.test("FarFile requests no bytes near the end that it has", async () => {
+  await using server = new RangeServer(noise(2 * MIB));
+  const file = await filesOf().open(`${server.origin}/file`, undefined, 1024);
+  await readAt(file, 1_700_000, 8);
+  await readAt(file, 2 * MIB - 8, 8);
+  file.close();
+  const stop = 1_700_000 + JUMP_RANGE_BYTES;
+  assertEquals(server.ranges.at(-1), `bytes=${stop}-${2 * MIB - 1}`);
+});
+
+Deno.test("FarFile covers every read, whatever its ranges are next to", async () => {
+  const contents = noise(2 * MIB);
+  await using server = new RangeServer(contents);
+  const file = await filesOf().open(`${server.origin}/file`, undefined, 1024);
+  for (let i = 0; i < 300; i++) {
+    // Primes: offsets and lengths in no order.
+    const offset = (i * 1_299_709) % contents.length;
+    const wanted = contents.subarray(offset, offset + (i * 7_919) % 100_000);
+    assert(Buffer.compare(await readAt(file, offset, wanted.length), wanted) === 0, `${offset}`);
+  }
+  file.close();
+  assertLess(server.requestedBytes, 2 * contents.length);
 });
 
 Deno.test("FarFile reads nothing ahead of reads that are far apart", async () => {
