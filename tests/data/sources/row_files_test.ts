@@ -16,6 +16,7 @@ import { Dataset, type ElementSpec, TensorSpec } from "../../../data/mod.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import { listSplitTable } from "../../../data/sharding/splits.ts";
 import { NpyNode } from "../../../data/sources/npy.ts";
+import { NpzNode } from "../../../data/sources/npz.ts";
 import { ParquetNode } from "../../../data/sources/parquet.ts";
 import type { RowFileNode } from "../../../data/sources/row_files.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
@@ -140,9 +141,12 @@ Deno.test("parts of far row files request their own bytes, and little else", asy
   const options = { codec: "UNCOMPRESSED", statistics: false, rowGroupSize: 40 } as const;
   const parquet = new Uint8Array(parquetWriteBuffer({ columnData, ...options }));
   const npy = npyBytes("<f8", [rows, 1_000], new Float64Array(rows * 1_000));
+  const labels = npyBytes("<i4", [rows], new Int32Array(rows));
+  const npz = new Uint8Array(await archive({ "x.npy": npy, "y.npy": labels }));
   const cases = [
     [parquet, (url: string) => new ParquetNode(url), 2],
     [npy, (url: string) => new NpyNode(url), 5],
+    [npz, (url: string) => new NpzNode(url), 5],
   ] as const;
   for (const [bytes, node, parts] of cases) {
     const found = await readByParts(bytes, node);
