@@ -576,8 +576,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * The rows of Parquet files as objects `{ column: value }`. Only the chosen `columns` are read
-   * and decoded. One row group of these columns is in memory at a time; files are divided by row
-   * groups.
+   * and decoded. One row group of these columns is in memory at a time; files are divided into
+   * parts of row groups that have at most 16 MiB together, but at least one.
    *
    * Integers of 64 bits are bigints; byte arrays are `Uint8Array`s; structs and maps are objects, with
    * the texts of a map's keys. A list of numbers is a typed array. A list of booleans, strings, byte

@@ -94,13 +94,19 @@ export interface PythonRunner {
   call(callee: PythonCallee, args: readonly unknown[], seed: number): Promise<unknown>;
 }
 
+/** The `firstBytes` of a reader that needs only a file's size. Some servers misread the range 0-0. */
+export const FIRST_BYTES_FOR_SIZE = 1024;
+
 /** Read-only access to files, by whatever names the implementation understands. */
 export interface Files {
   /**
    * Opens a file for reading, or rejects with `not_found` or `permission_denied`. Remote storage,
    * which may be slow, rejects with `cancelled` once `signal` is aborted.
+   *
+   * @param firstBytes How many bytes remote storage requests from the file's beginning at once, if its
+   * default would be too much: the reader needs only the size, or reads here and there.
    */
-  open(path: string, signal?: AbortSignal): Promise<OpenFile>;
+  open(path: string, signal?: AbortSignal, firstBytes?: number): Promise<OpenFile>;
   /**
    * The files matching a glob pattern, sorted by name; empty when none match. Names begin as the
    * pattern does, up to the folder of its first wildcard. `signal` as for `open`.
@@ -124,6 +130,11 @@ export interface OpenFile {
    * synchronously if the implementation has the bytes in memory.
    */
   read(into: Uint8Array, offset: number): number | Promise<number>;
+  /**
+   * Tells that the bytes from `start` up to `stop` will be read in order. May be called for several
+   * ranges, which are read in turn. Remote storage then reads these ahead, and nothing else.
+   */
+  expect?(start: number, stop: number): void;
   /** Closes the descriptor, and cancels reads in flight; idempotent. */
   close(): void;
 }

@@ -58,6 +58,11 @@ export class ByteRanges {
     }
   }
 
+  /** See `OpenFile.expect`. */
+  expect(start: number, stop: number): void {
+    this.#file.expect?.(this.#start + start, this.#start + stop);
+  }
+
   damaged(what: string, cause?: unknown): LeatError {
     return this.refused("data_loss", `Damaged ${this.format} file ${this.path}: ${what}.`, cause);
   }

@@ -44,8 +44,10 @@ export function openFixedLength(
   const stop = part === undefined ? count : Math.min(start + partRecords, count);
   const from = position as FixedLengthPosition | undefined ??
     { offset: isPlain ? headerBytes + start * recordBytes : 0, ended: false };
+  const stopOffset = headerBytes + stop * recordBytes;
+  if (part !== undefined) source.file.expect?.(from.offset, stopOffset);
   const bytes = ByteReader.of(source, from.offset);
-  return fixedLengthReader(bytes, layout, headerBytes + stop * recordBytes, from);
+  return fixedLengthReader(bytes, layout, stopOffset, from);
 }
 
 /** Reads records up to an offset, or to the footer. */

@@ -15,7 +15,11 @@ export interface Rows {
 export interface RowBlocks {
   /** Number of blocks; `Infinity` if it is unknown until the end is read. */
   readonly count: number;
-  readonly blocksPerPart: number;
+  readonly partCount: number;
+  /** The first block of a part; for `partCount` the number of blocks. */
+  partStart(part: number): number;
+  /** Tells the storage that these blocks will be read, if it would help. */
+  expect?(start: number, stop: number): void;
   /**
    * Reads a block; `undefined` after the last one. Yields where other work may run. If it throws, the
    * block is lost, and reading continues with the next one. After a `ReadingFailure` nothing is read.
@@ -30,11 +34,17 @@ export interface BlockPosition {
 }
 
 /**
- * Returns the number of parts that can be read independently; 1 if the file is empty or `count` is
+ * Divides blocks into parts that can be read independently. It is one if the file is empty or `count` is
  * unknown.
  */
-export function countParts({ count, blocksPerPart }: RowBlocks): number {
-  return count === Infinity ? 1 : Math.max(1, Math.ceil(count / blocksPerPart));
+export function equalParts(
+  count: number,
+  blocksPerPart: number,
+): Pick<RowBlocks, "count" | "partCount" | "partStart"> {
+  const partCount = count === Infinity ? 1 : Math.max(1, Math.ceil(count / blocksPerPart));
+  // Part 0 is a case of its own, because `0 * Infinity` is NaN.
+  const partStart = (part: number) => part === 0 ? 0 : Math.min(count, part * blocksPerPart);
+  return { count, partCount, partStart };
 }
 
 /** Reads the rows of a file, or of a part of it. At most one block is in memory. */
@@ -43,15 +53,14 @@ export function blockReader(
   blocks: RowBlocks,
   { part, position }: ReadFrom,
 ): FormatReader {
-  const parts = countParts(blocks);
+  const { count, partCount: parts } = blocks;
   if (part !== undefined && !(Number.isInteger(part) && part >= 0 && part < parts)) {
     throw new LeatError("out_of_range", `There is no part ${part} in a file of ${parts}.`);
   }
-  const { count, blocksPerPart } = blocks;
-  // Part 0 is a case of its own, because `0 * Infinity` is NaN.
-  const start = part === undefined || part === 0 ? 0 : part * blocksPerPart;
-  const stop = part === undefined ? count : Math.min(count, start + blocksPerPart);
+  const start = blocks.partStart(part ?? 0);
+  const stop = part === undefined ? count : blocks.partStart(part + 1);
   let { block, row } = (position ?? { block: start, row: 0 }) as BlockPosition;
+  if (part !== undefined) blocks.expect?.(block, stop);
   let rows: Rows | undefined;
   let loading: AsyncGenerator<void, Rows | undefined> | undefined;
   let isClosed = false;

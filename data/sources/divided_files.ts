@@ -1,6 +1,7 @@
 /** The base of sources that divide their files into parts of a number of bytes. */
 import { checkInteger } from "../check.ts";
 import type { SourceFile } from "../formats/format_reader.ts";
+import { FIRST_BYTES_FOR_SIZE } from "../host.ts";
 import type { Attributes } from "../node.ts";
 import { FileSourceNode } from "./file_source.ts";
 
@@ -23,6 +24,11 @@ export abstract class DividedFilesNode extends FileSourceNode {
     this.partBytes = options.partBytes === undefined
       ? PART_BYTES
       : checkInteger(kind, "partBytes", options.partBytes, 1);
+  }
+
+  /** The parts follow from the size, which storage tells with any range. */
+  override get firstBytesToCount(): number {
+    return FIRST_BYTES_FOR_SIZE;
   }
 
   override countParts({ file }: SourceFile): number | Promise<number> {

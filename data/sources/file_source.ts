@@ -90,6 +90,17 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
    */
   countParts?(source: SourceFile): number | Promise<number>;
 
+  /**
+   * How many bytes of a far file are requested when it is opened; default: the storage's choice.
+   * @see {@linkcode Files.open}
+   */
+  protected readonly firstBytes: number | undefined = undefined;
+
+  /** The same if only the parts of the file are counted. */
+  get firstBytesToCount(): number | undefined {
+    return this.firstBytes;
+  }
+
   /** The check of elements against the user's spec, if there is one. */
   get check(): SpecCheck | undefined {
     return undefined;
@@ -122,11 +133,16 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
 
   /**
    * Opens one file, which the caller closes. `signal` cancels opening. Opening and reading it fail with
-   * a `ReadingFailure` if the storage cannot answer now.
+   * a `ReadingFailure` if the storage cannot answer now. For `firstBytes` see `Files.open`.
    *
    * @throws {LeatError} `invalid_argument` for a value that is no path, and the host's errors.
    */
-  async openFile(host: Host, path: unknown, signal?: AbortSignal): Promise<SourceFile> {
+  async openFile(
+    host: Host,
+    path: unknown,
+    signal?: AbortSignal,
+    firstBytes = this.firstBytes,
+  ): Promise<SourceFile> {
     if (typeof path !== "string") {
       throw new LeatError(
         "invalid_argument",
@@ -134,7 +150,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
       );
     }
     try {
-      const file = fileOfStorage(await host.files.open(path, signal));
+      const file = fileOfStorage(await host.files.open(path, signal, firstBytes));
       return { path, file, compression: compressionOf(path, this.compression) };
     } catch (error) {
       throw storageError(hinted(error, this.hintIfMissing(path)));

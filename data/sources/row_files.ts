@@ -1,7 +1,7 @@
 /** The base of sources of rows: files of columns or arrays, which are read in blocks of rows. */
 import { checkArray, invalidArgument, optionsOf } from "../check.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { blockReader, countParts, type RowBlocks } from "../formats/row_blocks.ts";
+import { blockReader, type RowBlocks } from "../formats/row_blocks.ts";
 import type { Attributes } from "../node.ts";
 import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 import { SpecCheck } from "../elements/spec_check.ts";
@@ -35,7 +35,11 @@ export function columnFileOptions(kind: string): ReturnType<typeof optionsOf> {
   });
 }
 
+/** Enough for a header. What is read first is often the end of the file, and then a part in its middle. */
+const FIRST_BYTES = 64 * 1024;
+
 export abstract class RowFileNode extends FileSourceNode {
+  protected override readonly firstBytes = FIRST_BYTES;
   readonly columns: readonly string[] | undefined;
   override readonly elementSpec: ElementSpec;
   readonly #check: SpecCheck | undefined;
@@ -70,7 +74,7 @@ export abstract class RowFileNode extends FileSourceNode {
   }
 
   override async countParts(source: SourceFile): Promise<number> {
-    return countParts(await this.#blocksOf(source));
+    return (await this.#blocksOf(source)).partCount;
   }
 
   override get attributes(): Attributes {

@@ -120,9 +120,9 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
   const delay = (signal?: AbortSignal) =>
     sleep(latencyMs, undefined, signal === undefined ? {} : { signal });
   return {
-    async open(path, signal) {
+    async open(path, signal, firstBytes) {
       await delay(signal);
-      const file = await files.open(path, signal);
+      const file = await files.open(path, signal, firstBytes);
       return {
         sizeBytes: file.sizeBytes,
         tag: file.tag,
@@ -130,6 +130,7 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
           await delay();
           return await file.read(into, offset);
         },
+        expect: (start, stop) => file.expect?.(start, stop),
         close: () => file.close(),
       };
     },

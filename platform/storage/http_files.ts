@@ -3,7 +3,7 @@
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import { definedFields } from "../../core/tree.ts";
-import type { Files } from "../../data/host.ts";
+import { type Files, FIRST_BYTES_FOR_SIZE } from "../../data/host.ts";
 import { FarFile } from "./far_file.ts";
 import { FarObject, type FarSource } from "./far_object.ts";
 import { type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
@@ -59,8 +59,8 @@ export function httpFiles(
     };
   };
   const files: Files = {
-    async open(path, signal) {
-      return await FarFile.open(new FarObject(client, sourceOf(path)), signal);
+    async open(path, signal, firstBytes) {
+      return await FarFile.open(new FarObject(client, sourceOf(path)), signal, firstBytes);
     },
     /** Returns the URL itself if the file exists, because HTTP has no listing. */
     async list(pattern, signal) {
@@ -95,7 +95,7 @@ export async function listOne(
   signal: AbortSignal | undefined,
 ): Promise<string[]> {
   try {
-    (await files.open(path, signal)).close();
+    (await files.open(path, signal, FIRST_BYTES_FOR_SIZE)).close();
     return [path];
   } catch (error) {
     if (LeatError.from(error).code === "not_found") return [];

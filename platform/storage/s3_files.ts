@@ -23,9 +23,9 @@ import type { S3Settings } from "./s3_settings.ts";
 export function s3Files(scheme: string, settings: S3Settings, http: HttpClient): Files {
   const store = new S3Client(scheme, settings, http);
   const files: Files = {
-    async open(path, signal) {
+    async open(path, signal, firstBytes) {
       const { bucket, key } = parse(scheme, path);
-      return await FarFile.open(new FarObject(http, store.source(bucket, key)), signal);
+      return await FarFile.open(new FarObject(http, store.source(bucket, key)), signal, firstBytes);
     },
     /** The objects that match a pattern, as for local files, sorted by code units. */
     async list(pattern, signal = new AbortController().signal) {

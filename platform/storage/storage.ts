@@ -160,14 +160,15 @@ export class StorageFiles implements Files {
   /**
    * Opens a file.
    * @param signal cancels reading from far storage.
+   * @param firstBytes the size of a far file's first range.
    * @throws {LeatError} `not_found`, `permission_denied`, `unavailable`; `unimplemented` for an
    * unknown scheme.
    */
-  async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
+  async open(path: string, signal?: AbortSignal, firstBytes?: number): Promise<OpenFile> {
     const scheme = schemeOf(path);
     if (scheme === undefined) return await this.#local.open(path);
     if (scheme === "file") return await this.#local.open(pathOfFileUrl(path));
-    return await (await this.#filesOf(scheme, path)).open(path, signal);
+    return await (await this.#filesOf(scheme, path)).open(path, signal, firstBytes);
   }
 
   /** Lists the files that match a glob pattern, sorted by code units. HTTP has no globs. */

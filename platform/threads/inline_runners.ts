@@ -27,7 +27,7 @@ export function inlineRunners(storage: WorkerStorage): RunnerFactory {
 /** Keeps running listings in `listings`, because a disposed runner does not await them. */
 function trackListings(files: Files, listings: Set<Promise<unknown>>): Files {
   return {
-    open: (path, signal) => files.open(path, signal),
+    open: (path, signal, firstBytes) => files.open(path, signal, firstBytes),
     list(pattern, signal) {
       const listing = files.list(pattern, signal).finally(() => listings.delete(listing));
       listings.add(listing);

@@ -394,7 +394,8 @@ class MeteredHost extends DelegatingHost {
     this.python = host.python;
     this.sharesBatches = host.sharesBatches;
     this.files = {
-      open: async (path, signal) => this.#metered(await host.files.open(path, signal)),
+      open: async (path, signal, firstBytes) =>
+        this.#metered(await host.files.open(path, signal, firstBytes)),
       list: (pattern, signal) => host.files.list(pattern, signal),
     };
   }
@@ -414,6 +415,7 @@ class MeteredHost extends DelegatingHost {
         const read = file.read(into, offset);
         return typeof read === "number" ? count(read) : read.then(count);
       },
+      expect: (start, stop) => file.expect?.(start, stop),
       close: () => file.close(),
     };
   }

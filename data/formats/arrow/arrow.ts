@@ -13,7 +13,7 @@ import { unlz4, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
-import type { RowBlocks } from "../row_blocks.ts";
+import { equalParts, type RowBlocks } from "../row_blocks.ts";
 // Must be imported before any message is read.
 import "./flatbuffer_limits.ts";
 
@@ -177,8 +177,7 @@ function arrowBlocks(bytes: ByteRanges, reader: Reader, columns: readonly string
   const isFile = reader instanceof AsyncRecordBatchFileReader;
   const batches = isFile ? batchOf(reader) : batchesOf(reader);
   return {
-    count: isFile ? reader.numRecordBatches : Infinity,
-    blocksPerPart: isFile ? 1 : Infinity,
+    ...(isFile ? equalParts(reader.numRecordBatches, 1) : equalParts(Infinity, Infinity)),
     async *read(block) {
       const name = `record batch ${block}`;
       try {

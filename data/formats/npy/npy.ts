@@ -10,7 +10,7 @@ import { Tensor } from "../../../core/tensor.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import type { SourceFile } from "../format_reader.ts";
 import { type NpyArray, readNpyHeader, rowBytesOf } from "./npy_header.ts";
-import type { RowBlocks, Rows } from "../row_blocks.ts";
+import { equalParts, type RowBlocks, type Rows } from "../row_blocks.ts";
 
 /** Bytes of rows that are read together. A single larger row is read whole. */
 const BLOCK_BYTES = 256 * 1024;
@@ -27,8 +27,8 @@ export async function openNpy(source: SourceFile): Promise<RowBlocks> {
   const file = new NpyFile(bytes, await readNpyHeader(bytes));
   const blockRows = rowsPerBlock(file.rowBytes);
   return {
-    blocksPerPart: BLOCKS_PER_PART,
-    count: Math.ceil(file.length / blockRows),
+    ...equalParts(Math.ceil(file.length / blockRows), BLOCKS_PER_PART),
+    expect: (start, stop) => file.expect(start * blockRows, stop * blockRows),
     async *read(block) {
       const start = block * blockRows;
       const stop = Math.min(start + blockRows, file.length);
@@ -56,6 +56,13 @@ export class NpyFile {
 
   get rowBytes(): number {
     return rowBytesOf(this.array);
+  }
+
+  /** Tells the storage that these rows will be read; fewer if there are not as many. */
+  expect(start: number, stop: number): void {
+    const { dataOffset } = this.array;
+    const offsetOf = (row: number) => dataOffset + Math.min(row, this.length) * this.rowBytes;
+    this.#bytes.expect(offsetOf(start), offsetOf(stop));
   }
 
   async readRows(start: number, stop: number): Promise<Rows> {

@@ -7,7 +7,7 @@ import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts"
 import type { SourceFile } from "../format_reader.ts";
 import { BLOCKS_PER_PART, NpyFile, rowsPerBlock } from "./npy.ts";
 import { readNpyHeader } from "./npy_header.ts";
-import type { RowBlocks } from "../row_blocks.ts";
+import { equalParts, type RowBlocks } from "../row_blocks.ts";
 
 /** Maximum decompressed bytes of the chosen compressed arrays of an archive: all are held in memory. */
 const NPZ_INFLATED_BYTES_MAX = 1024 * 1024 * 1024;
@@ -188,8 +188,10 @@ function npzBlocks(
   const { length } = files[0]!;
   const perBlock = rowsPerBlock(files.reduce((sum, file) => sum + file.rowBytes, 0));
   return {
-    count: Math.ceil(length / perBlock),
-    blocksPerPart: isDivided ? BLOCKS_PER_PART : Infinity,
+    ...equalParts(Math.ceil(length / perBlock), isDivided ? BLOCKS_PER_PART : Infinity),
+    expect(start, stop) {
+      for (const file of files) file.expect(start * perBlock, stop * perBlock);
+    },
     async *read(block) {
       const start = block * perBlock;
       const stop = Math.min(start + perBlock, length);

@@ -52,6 +52,15 @@ export const SCHEMA_DEPTH_MAX = 128;
 /** Bytes of the first read, from the end of the file. A longer footer is read again as a whole. */
 export const FOOTER_BYTES = 64 * 1024;
 
+/** Maximum bytes of neighbouring columns that are read together, and then copied apart. */
+const JOINED_BYTES_MAX = 8 * 1024 * 1024;
+
+/**
+ * Bytes of one part of a file: large enough that reading a part takes much longer than opening the file.
+ * A part has at least one row group.
+ */
+const PART_BYTES = 16 * 1024 * 1024;
+
 const MAGIC_BYTES = 4;
 /** A file ends with the length of the footer and the magic. */
 const FOOTER_END_BYTES = 8;
@@ -104,12 +113,14 @@ interface Column {
  * Opens the row groups of a file: reads its footer.
  *
  * @param columns Names at the top level of the schema; default: all.
+ * @param partBytes Limit of the bytes of a part, of all columns, because columns do not change the parts.
  * @throws {LeatError} `data_loss` for a damaged or truncated file, `unimplemented` for an encrypted
  * one, `not_found` for a column that the file does not have.
  */
 export async function openParquet(
   source: SourceFile,
   columns: readonly string[] | undefined,
+  partBytes = PART_BYTES,
 ): Promise<ParquetBlocks> {
   const bytes = ByteRanges.of("Parquet", source);
   await checkMagic(bytes);
@@ -130,6 +141,7 @@ export async function openParquet(
       bytes,
       { ...metadata, schema: plainSchema(metadata.schema) },
       chosen,
+      partBytes,
     );
   } catch (error) {
     throw bytes.failed("its schema", error);
@@ -191,19 +203,42 @@ function bigMax(a: bigint, b: bigint): bigint {
 /**
  * Reads the row groups of a file. A row is an object of the chosen columns, in the chosen order.
  *
- * The bytes of the chosen columns are read concurrently, then decoded column by column. A long column
- * is decoded in pieces, so that the thread can do other work in between.
+ * The bytes of the chosen columns are read first, concurrently except those of neighbours, then decoded
+ * column by column. A long column is decoded in pieces, so that the thread can do other work in between.
  */
 class ParquetBlocks implements RowBlocks {
-  readonly blocksPerPart = 1;
   readonly #bytes: ByteRanges;
   readonly #metadata: FileMetaData;
   readonly #columns: readonly Column[];
+  /** The first row group of each part, and the number of row groups. */
+  readonly #partStarts: readonly number[];
 
-  constructor(bytes: ByteRanges, metadata: FileMetaData, columns: readonly Column[]) {
+  constructor(
+    bytes: ByteRanges,
+    metadata: FileMetaData,
+    columns: readonly Column[],
+    partBytes: number,
+  ) {
     this.#bytes = bytes;
     this.#metadata = metadata;
     this.#columns = columns;
+    this.#partStarts = partStartsOf(metadata.row_groups, partBytes);
+  }
+
+  get partCount(): number {
+    return this.#partStarts.length - 1;
+  }
+
+  partStart(part: number): number {
+    return this.#partStarts[part]!;
+  }
+
+  /** Chosen columns far from one another are better read by themselves. */
+  expect(start: number, stop: number): void {
+    const groups = this.#metadata.row_groups.slice(start, stop);
+    const [first, ...others] = neighboursOf(groups.flatMap((group) => this.#chosenOf(group)));
+    if (first === undefined || others.length > 0) return;
+    this.#bytes.expect(first[0]![0]!.start, first.at(-1)!.at(-1)!.stop);
   }
 
   get count(): number {
@@ -244,17 +279,33 @@ class ParquetBlocks implements RowBlocks {
 
   /** Reads the bytes of the chosen columns. Returns them by their offset in the file. */
   async #readChunks(group: RowGroup, block: number): Promise<Map<number, ArrayBuffer>> {
+    const found = this.#chosenOf(group);
+    this.#checkChunks(found, block);
+    const chunks = await Promise.all(
+      neighboursOf(found).map((reads) => this.#readNeighbours(reads)),
+    );
+    return new Map(chunks.flat());
+  }
+
+  #chosenOf({ columns }: RowGroup): ColumnMetaData[] {
     const chosen = new Set(this.#columns.map(({ name }) => name));
-    const found = group.columns.flatMap(({ meta_data: column }) =>
+    return columns.flatMap(({ meta_data: column }) =>
       column !== undefined && chosen.has(column.path_in_schema[0]!) ? [column] : []
     );
-    this.#checkChunks(found, block);
-    const read = async (column: ColumnMetaData) => {
-      const start = startOf(column);
-      const bytes = await this.#bytes.read(start, start + Number(column.total_compressed_size));
-      return [start, bytes.buffer] as const;
-    };
-    return new Map(await Promise.all(found.map(read)));
+  }
+
+  /** Reads neighbouring columns in order: far storage would request a range twice for concurrent reads. */
+  async #readNeighbours(reads: Neighbours): Promise<[start: number, bytes: ArrayBuffer][]> {
+    const chunks: [number, ArrayBuffer][] = [];
+    for (const joined of reads) {
+      const { start: first } = joined[0]!;
+      const { buffer } = await this.#bytes.read(first, joined.at(-1)!.stop);
+      for (const { start, stop } of joined) {
+        const isAlone = joined.length === 1;
+        chunks.push([start, isAlone ? buffer : buffer.slice(start - first, stop - first)]);
+      }
+    }
+    return chunks;
   }
 
   #checkChunks(columns: readonly ColumnMetaData[], block: number): void {
@@ -402,4 +453,49 @@ class Runs {
 /** Returns the offset of a column's first page. Offset 0 means no page, because the magic is there. */
 function startOf(column: ColumnMetaData): number {
   return Number(column.dictionary_page_offset || column.data_page_offset);
+}
+
+/** Groups row groups to parts of at most `partBytes` bytes, but at least one row group. */
+function partStartsOf(groups: readonly RowGroup[], partBytes: number): number[] {
+  const starts = [0];
+  let bytes = 0;
+  for (const [block, { columns }] of groups.entries()) {
+    const groupBytes = columns.reduce(
+      (sum, { meta_data }) => sum + Math.max(0, Number(meta_data?.total_compressed_size ?? 0)),
+      0,
+    );
+    if (block > starts.at(-1)! && bytes + groupBytes > partBytes) {
+      starts.push(block);
+      bytes = 0;
+    }
+    bytes += groupBytes;
+  }
+  return [...starts, groups.length];
+}
+
+/** The bytes of one column in a row group. */
+interface Chunk {
+  readonly start: number;
+  readonly stop: number;
+}
+
+/** Columns without gaps between them: those of each read together. */
+type Neighbours = Chunk[][];
+
+function neighboursOf(columns: readonly ColumnMetaData[]): Neighbours[] {
+  const all: Neighbours[] = [];
+  const chunks = columns.map((column) => {
+    const start = startOf(column);
+    return { start, stop: start + Number(column.total_compressed_size) };
+  });
+  for (const chunk of chunks.toSorted((a, b) => a.start - b.start)) {
+    const joined = all.at(-1)?.at(-1);
+    const last = joined?.at(-1);
+    // In a damaged file a column may end before it starts.
+    const isNext = last?.stop === chunk.start && last.start < last.stop;
+    if (joined === undefined || !isNext) all.push([[chunk]]);
+    else if (chunk.stop - joined[0]!.start <= JOINED_BYTES_MAX) joined.push(chunk);
+    else all.at(-1)!.push([chunk]);
+  }
+  return all;
 }

@@ -185,6 +185,7 @@ export function openLines(
 ): LineReader {
   const stop = part === undefined ? Infinity : (part + 1) * partBytes;
   const from = position as LinePosition | undefined ?? startOf(part ?? 0, partBytes, first);
+  if (part !== undefined) source.file.expect?.(from.offset, stop);
   return new LineReader(ByteReader.of(source, from.offset), convert, from, stop);
 }
 

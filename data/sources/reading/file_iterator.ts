@@ -43,11 +43,15 @@ export abstract class FileSourceIterator extends UnaryIterator {
    * the storage cannot answer now.
    */
   protected openReading(item: unknown): Promise<OpenReading | undefined> {
-    return this.#openFile(isFilePart(item) ? item.path : item, async (source) => {
-      if (!isFilePart(item) || item.part === undefined) return {};
+    if (!isFilePart(item)) return this.#openFile(item, () => Promise.resolve({}));
+    const { path, part } = item;
+    // Of the file's beginning a later part needs no more than what tells the parts.
+    const firstBytes = part ? this.#node.firstBytesToCount : undefined;
+    return this.#openFile(path, async (source) => {
+      if (part === undefined) return {};
       checkPart(item, await this.#node.partsOf(source));
-      return { part: item.part };
-    });
+      return { part };
+    }, firstBytes);
   }
 
   /** Reopens a file from a checkpoint. Rejects if the file has changed since. */
@@ -92,9 +96,10 @@ export abstract class FileSourceIterator extends UnaryIterator {
   async #openFile(
     path: unknown,
     fromOf: (source: SourceFile) => Promise<ReadFrom>,
+    firstBytes?: number,
   ): Promise<OpenReading | undefined> {
     try {
-      return await this.context.waitFor(this.#openReading(path, fromOf));
+      return await this.context.waitFor(this.#openReading(path, fromOf, firstBytes));
     } catch (error) {
       if (this.disposed) return undefined;
       throw this.stats.failed(error);
@@ -104,9 +109,10 @@ export abstract class FileSourceIterator extends UnaryIterator {
   async #openReading(
     path: unknown,
     fromOf: (source: SourceFile) => Promise<ReadFrom>,
+    firstBytes: number | undefined,
   ): Promise<OpenReading | undefined> {
     const { signal } = this.#closing;
-    const opened = await this.#node.openFile(this.context.host, path, signal);
+    const opened = await this.#node.openFile(this.context.host, path, signal, firstBytes);
     const file = meteredFile(opened.file, this.context);
     const wantedFields = this.#node.readsFields ? this.context.wantedFields : undefined;
     const source = { ...opened, file, wantedFields };

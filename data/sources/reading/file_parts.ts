@@ -61,7 +61,7 @@ async function countParts(node: FileSourceNode, path: string, host: Host): Promi
   let source: SourceFile | undefined;
   let count: number;
   try {
-    source = await node.openFile(host, path);
+    source = await node.openFile(host, path, undefined, node.firstBytesToCount);
     count = await node.partsOf(source);
   } catch (error) {
     if (error instanceof ReadingFailure) throw error;

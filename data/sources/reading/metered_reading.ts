@@ -33,6 +33,7 @@ export function meteredFile(file: OpenFile, { host, stats }: IteratorContext): M
       const read = file.read(into, offset);
       return read instanceof Promise ? later(read) : count(read);
     },
+    expect: (start, stop) => file.expect?.(start, stop),
     close: () => file.close(),
   };
 }

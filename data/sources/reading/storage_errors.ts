@@ -48,6 +48,7 @@ export function fileOfStorage(file: OpenFile): OpenFile {
         return fail(error);
       }
     },
+    expect: (start, stop) => file.expect?.(start, stop),
     close: () => file.close(),
   };
 }

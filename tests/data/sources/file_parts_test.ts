@@ -6,6 +6,7 @@ import {
   assert,
   assertEquals,
   assertInstanceOf,
+  assertLess,
   assertRejects,
   assertStringIncludes,
   assertThrows,
@@ -18,10 +19,13 @@ import { END } from "../../../data/iterator.ts";
 import { CsvNode } from "../../../data/sources/csv.ts";
 import { fileNumber, fileOfNumber, PARTS_PER_FILE_MAX } from "../../../data/sources/files.ts";
 import type { FileSourceNode } from "../../../data/sources/file_source.ts";
+import { FixedLengthRecordsNode } from "../../../data/sources/fixed_length_records.ts";
 import { JsonLinesNode } from "../../../data/sources/json_lines.ts";
 import { ListFilesNode } from "../../../data/sources/list_files.ts";
 import { ParquetNode } from "../../../data/sources/parquet.ts";
 import { TextLinesNode } from "../../../data/sources/text_lines.ts";
+import { JUMP_RANGE_BYTES } from "../../../platform/storage/far_file.ts";
+import { noise, RangeServer } from "../../platform/storage/range_server.ts";
 import {
   isSplittable,
   listSplitTable,
@@ -239,6 +243,37 @@ Deno.test("listSplits fails if the storage cannot answer, so that no file has ot
       }
     }
   });
+});
+
+Deno.test("listSplits requests the first KiB of a far file whose parts follow from its size", async () => {
+  await using server = new RangeServer(noise(100));
+  const node = new TextLinesNode(`${server.origin}/file.txt`, { partBytes: 30 });
+  const count = async () => (await listSplitTable(node, host))[0]!.length;
+  assertEquals([await count(), ...server.ranges], [4, "bytes=0-1023"]);
+  // Servers that ignore ranges, and empty files.
+  server.fault = () => new Response(server.contents);
+  assertEquals(await count(), 4);
+  server.fault = () => undefined;
+  server.contents = noise(0);
+  assertEquals(await count(), 1);
+});
+
+Deno.test("parts of far lines and records request their own bytes, and little else", async () => {
+  const partBytes = 2 * 2 ** 20;
+  const contents = new Uint8Array(4 * partBytes).map((_, i) => i % 1_000 === 999 ? 10 : 97);
+  for (
+    const nodeOf of [
+      (url: string) => new TextLinesNode(url, { partBytes }),
+      (url: string) => new FixedLengthRecordsNode(url, { recordBytes: 1_024, partBytes }),
+    ]
+  ) {
+    await using server = new RangeServer(contents);
+    const parts = await readParts(nodeOf(`${server.origin}/file`));
+    assertEquals(parts.length, 4);
+    // The first part opens the file with its first MiB; a line may go on after the end of its part.
+    const most = contents.length + 2 ** 20 + parts.length * JUMP_RANGE_BYTES;
+    assertLess(server.requestedBytes, most, `${server.ranges}`);
+  }
 });
 
 Deno.test("a dataset of no files has no splits", async () => {

@@ -3,15 +3,27 @@
 import { tableFromArrays, tableToIPC } from "apache-arrow";
 import { Uint8ArrayReader, Uint8ArrayWriter, ZipWriter } from "@zip.js/zip.js";
 import { parquetWriteBuffer } from "hyparquet-writer";
-import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../../assert.ts";
+import {
+  assertEquals,
+  assertLess,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { type Tensor, tensor } from "../../../core/tensor.ts";
 import { Dataset, type ElementSpec, TensorSpec } from "../../../data/mod.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import { listSplitTable } from "../../../data/sharding/splits.ts";
+import { NpyNode } from "../../../data/sources/npy.ts";
+import { NpzNode } from "../../../data/sources/npz.ts";
+import { ParquetNode } from "../../../data/sources/parquet.ts";
+import type { RowFileNode } from "../../../data/sources/row_files.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
+import { JUMP_RANGE_BYTES } from "../../../platform/storage/far_file.ts";
 import { npyBytes } from "../formats/npy_bytes.ts";
 import { collect as collectPlain, collectWithErrors } from "../lib/collect.ts";
+import { RangeServer } from "../../platform/storage/range_server.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
 import { collect, splitsOf } from "./running.ts";
 
@@ -95,8 +107,9 @@ Deno.test("row files give the same after serialising and deserialising", async (
 
 Deno.test("row files divide into parts that can be read independently", async () => {
   const host = new DenoHost();
-  await withDatasets(async (datasets) => {
-    const { node } = datasets.parquet!;
+  await withDatasets(async (_, folder) => {
+    const paths = ["part one", "part two"].map((name) => `${folder}/${name}.parquet`);
+    const node = new ParquetNode(paths, { columns: ["x"], partBytes: 1 });
     const table = await listSplitTable(node, host);
     assertEquals(table.map((splits) => splits.length), [6]);
     const runs = table[0]!.map(({ start, stop }) => [start, stop] as [number, number]);
@@ -105,6 +118,44 @@ Deno.test("row files divide into parts that can be read independently", async ()
     assertEquals(backwards.slice(0, 2), [{ x: 18 }, { x: 19 }]);
     assertEquals(backwards.length, 20);
   });
+});
+
+/** Reads each part of a far file by itself. */
+async function readByParts(bytes: Uint8Array<ArrayBuffer>, nodeOf: (url: string) => RowFileNode) {
+  await using server = new RangeServer(bytes);
+  const node = nodeOf(`${server.origin}/file`);
+  const parts = (await listSplitTable(node, new DenoHost()))[0]!;
+  server.ranges.length = 0;
+  let rows = 0;
+  for (const { start, stop } of parts) {
+    rows += (await collect(node, { splits: splitsOf([start, stop]) })).length;
+  }
+  const { requestedBytes, ranges } = server;
+  return { parts: parts.length, rows, requestedBytes, requests: ranges.length };
+}
+
+Deno.test("parts of far row files request their own bytes, and little else", async () => {
+  const rows = 2_500;
+  const texts = Array.from({ length: rows }, (_, i) => `${i} `.padEnd(4_000));
+  const columnData = ["a", "b"].map((name) => ({ name, type: "STRING" as const, data: texts }));
+  const options = { codec: "UNCOMPRESSED", statistics: false, rowGroupSize: 40 } as const;
+  const parquet = new Uint8Array(parquetWriteBuffer({ columnData, ...options }));
+  const npy = npyBytes("<f8", [rows, 1_000], new Float64Array(rows * 1_000));
+  const labels = npyBytes("<i4", [rows], new Int32Array(rows));
+  const npz = new Uint8Array(await archive({ "x.npy": npy, "y.npy": labels }));
+  const cases = [
+    [parquet, (url: string) => new ParquetNode(url), 2],
+    [npy, (url: string) => new NpyNode(url), 5],
+    [npz, (url: string) => new NpzNode(url), 5],
+  ] as const;
+  for (const [bytes, node, parts] of cases) {
+    const found = await readByParts(bytes, node);
+    assertEquals([found.parts, found.rows], [parts, rows]);
+    // A beginning and an end for each part.
+    const most = bytes.length + parts * (64 * 1024 + JUMP_RANGE_BYTES);
+    assertLess(found.requestedBytes, most + 1);
+    assertLess(found.requests, 5 * parts + 1);
+  }
 });
 
 Deno.test("row files continue from a saved iterator", async () => {

@@ -14,6 +14,7 @@ import {
   FarFile,
   FIRST_RANGE_BYTES,
   JUMP_RANGE_BYTES,
+  KEPT_BYTES_MAX,
 } from "../../../platform/storage/far_file.ts";
 import { FarObject, WHOLE_OBJECT_BYTES_MAX } from "../../../platform/storage/far_object.ts";
 import { HttpClient, refusalOf } from "../../../platform/storage/http_client.ts";
@@ -413,7 +414,7 @@ Deno.test("a read after a failure sends another request", async () => {
 });
 
 Deno.test("a read of a range that failed when it was read ahead sends another request", async () => {
-  await using server = new RangeServer(noise(4 * MIB));
+  await using server = new RangeServer(noise(3 * MIB));
   server.fault = (_, number) => number === 2 ? new Response("busy", { status: 503 }) : undefined;
   const refused = Promise.withResolvers<void>();
   const name = `${server.origin}/file`;
@@ -437,7 +438,7 @@ Deno.test("a read of a range that failed when it was read ahead sends another re
 });
 
 Deno.test("a range that the reader has left is cancelled", async () => {
-  await using server = new RangeServer(noise(4 * MIB));
+  await using server = new RangeServer(noise(30 * MIB));
   const asked = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
   server.fault = (request, number) => {
@@ -448,10 +449,93 @@ Deno.test("a range that the reader has left is cancelled", async () => {
   const file = await filesOf({ timeoutMs: 1e9 }).open(`${server.origin}/file`);
   await readAt(file, 0, 8); // and the next range is asked for
   await asked.promise;
-  await readAt(file, 3 * MIB + 8, 8);
-  await readAt(file, 3.5 * MIB, 8);
+  for (const offset of [4, 13, 22]) await readAt(file, offset * MIB, 8 * MIB);
   await ended.promise;
   file.close();
+});
+
+Deno.test("FarFile requests bytes once if places are read in turn, whatever their number", async () => {
+  const contents = noise(24 * MIB);
+  for (const places of [2, 6, 16]) {
+    await using server = new RangeServer(contents);
+    const file = await filesOf().open(`${server.origin}/file`);
+    const length = contents.length / places;
+    for (let at = 0; at < length; at += MIB / 16) {
+      for (let place = places - 1; place >= 0; place--) {
+        const offset = place * length + at;
+        const bytes = await readAt(file, offset, MIB / 16);
+        assert(Buffer.compare(bytes, contents.subarray(offset, offset + bytes.length)) === 0);
+      }
+    }
+    file.close();
+    assertLess(server.requestedBytes, 1.5 * contents.length, `${places} places`);
+    assertLess(server.ranges.length, 150, `${places} places`);
+  }
+});
+
+Deno.test("FarFile drops the least recently used range beyond KEPT_BYTES_MAX", async () => {
+  await using server = new RangeServer(noise(40 * MIB));
+  const file = await filesOf().open(`${server.origin}/file`);
+  const read = async (offset: number) => {
+    const before = server.ranges.length;
+    await readAt(file, offset * MIB, KEPT_BYTES_MAX / 4);
+    return server.ranges.length - before;
+  };
+  const requests: number[] = [];
+  for (const offset of [5, 10, 15, 20, 10, 25, 10, 5]) requests.push(await read(offset));
+  file.close();
+  assertEquals(requests, [1, 1, 1, 1, 0, 1, 0, 1]);
+});
+
+Deno.test("FarFile requests what it is told to expect, once and nothing else", async () => {
+  await using server = new RangeServer(noise(40 * MIB));
+  const file = await filesOf().open(`${server.origin}/file`, undefined, 1024);
+  const step = 700_000;
+  const parts = [[3 * MIB, 13 * MIB + 5], [20 * MIB, 21 * MIB]] as const;
+  for (const [start, stop] of parts) file.expect!(start, stop);
+  for (const [start, stop] of parts) {
+    for (let at = start; at < stop; at += step) {
+      const wanted = server.contents.subarray(at, Math.min(at + step, stop));
+      assert(Buffer.compare(await readAt(file, at, wanted.length), wanted) === 0);
+    }
+  }
+  assertEquals(server.requestedBytes, 1024 + 11 * MIB + 5);
+  await readAt(file, 21 * MIB, 8); // the rest of a line, for example
+  assertEquals(server.ranges.at(-1), `bytes=${21 * MIB}-${21 * MIB + JUMP_RANGE_BYTES - 1}`);
+  file.close();
+});
+
+Deno.test("FarFile requests no bytes near the end that it has", async () => {
+  await using server = new RangeServer(noise(2 * MIB));
+  const file = await filesOf().open(`${server.origin}/file`, undefined, 1024);
+  await readAt(file, 1_700_000, 8);
+  await readAt(file, 2 * MIB - 8, 8);
+  file.close();
+  const stop = 1_700_000 + JUMP_RANGE_BYTES;
+  assertEquals(server.ranges.at(-1), `bytes=${stop}-${2 * MIB - 1}`);
+});
+
+Deno.test("FarFile covers every read, whatever its ranges are next to", async () => {
+  const contents = noise(2 * MIB);
+  await using server = new RangeServer(contents);
+  const file = await filesOf().open(`${server.origin}/file`, undefined, 1024);
+  for (let i = 0; i < 300; i++) {
+    // Primes: offsets and lengths in no order.
+    const offset = (i * 1_299_709) % contents.length;
+    const wanted = contents.subarray(offset, offset + (i * 7_919) % 100_000);
+    assert(Buffer.compare(await readAt(file, offset, wanted.length), wanted) === 0, `${offset}`);
+  }
+  file.close();
+  assertLess(server.requestedBytes, 2 * contents.length);
+});
+
+Deno.test("FarFile reads nothing ahead of reads that are far apart", async () => {
+  await using server = new RangeServer(noise(8 * MIB));
+  const file = await filesOf().open(`${server.origin}/file`);
+  await readAt(file, 0, 8); // and the next range is asked for
+  for (const offset of [1.5, 2, 2.5]) await readAt(file, offset * MIB, 8);
+  file.close();
+  assertEquals(server.ranges.length, 2);
 });
 
 Deno.test("a far file closed while bytes arrive releases them", async () => {

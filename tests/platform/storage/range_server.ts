@@ -30,6 +30,14 @@ export class RangeServer implements AsyncDisposable {
     return `http://127.0.0.1:${this.#server.addr.port}`;
   }
 
+  /** The bytes of all requests together. */
+  get requestedBytes(): number {
+    return this.ranges.reduce((sum, range) => {
+      const [, first, last] = /^bytes=(\d+)-(\d+)$/.exec(range)!;
+      return sum + Number(last) + 1 - Number(first);
+    }, 0);
+  }
+
   /** The answer of a working server. */
   answer(request: Request): Response {
     const size = this.contents.length;

@@ -379,6 +379,40 @@ Deno.test("parquet reads only the footer and the chosen columns of the chosen pa
   assertLess(bytes.length, await bytesOf(undefined, undefined));
 });
 
+Deno.test("parquet reads neighbouring columns together, or one after the other", async () => {
+  let inFlight = 0, inFlightMax = 0;
+  let ranges: [start: number, bytes: number][] = [];
+  class Counting extends BytesFile {
+    override async read(into: Uint8Array, offset: number): Promise<number> {
+      ranges.push([offset, into.length]);
+      inFlightMax = Math.max(inFlightMax, ++inFlight);
+      await Promise.resolve();
+      inFlight--;
+      return super.read(into, offset);
+    }
+  }
+  const readsOf = async (count: number, columns?: string[]) => {
+    const data = (scale: number) => Float64Array.from({ length: count }, (_, i) => i * scale);
+    const names = ["a", "b", "c", "d"];
+    const bytes = write(
+      names.map((name, i) => ({ name, type: "DOUBLE" as const, data: data(i + 1) })),
+      { rowGroupSize: count, codec: "UNCOMPRESSED", statistics: false },
+    );
+    const source = { path: "data", file: new Counting(bytes), compression: undefined };
+    ranges = [];
+    inFlightMax = 0;
+    const rows = await readAll(await node(columns).openReader(source, {}));
+    const row = { a: 9, b: 18, c: 27, d: 36 };
+    const wanted = columns === undefined ? row : { a: 9, b: 18, d: 36 };
+    assertEquals([rows.length, rows[9]], [count, wanted]);
+    return ranges.length - 2; // without the magic and the footer
+  };
+  assertEquals([await readsOf(1_000), inFlightMax], [1, 1]);
+  // Columns of 3.2 MB: two in a read.
+  assertEquals([await readsOf(400_000), inFlightMax], [2, 1]);
+  assertEquals([await readsOf(1_000, ["a", "b", "d"]), inFlightMax], [2, 2]);
+});
+
 Deno.test("parquet decompresses the codecs of other writers", async () => {
   const rows = numbers(500).map((i) => ({ x: `text ${i % 7}` }));
   const data = rows.map(({ x }) => x);

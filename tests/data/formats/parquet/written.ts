@@ -24,7 +24,8 @@ export function writeColumn(
   return write([{ name: "x", data }], { schema: [{ name: "root", num_children: 1 }, ...schema] });
 }
 
-export const node = (columns?: string[]) => new ParquetNode("my data", { columns });
+/** A part has one row group. */
+export const node = (columns?: string[]) => new ParquetNode("my data", { columns, partBytes: 1 });
 
 /** The values of the one column `x`. */
 export async function values(bytes: Uint8Array): Promise<unknown[]> {
