@@ -91,14 +91,11 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   countParts?(source: SourceFile): number | Promise<number>;
 
   /**
-   * How many bytes of a far file are requested when it is opened; default: the storage's choice.
-   * @see {@linkcode Files.open}
+   * How many bytes of a far file are requested when it is opened to count its parts, or to read one of
+   * them; default: the storage's choice. @see {@linkcode Files.open}
    */
-  protected readonly firstBytes: number | undefined = undefined;
-
-  /** The same if only the parts of the file are counted. */
   get firstBytesToCount(): number | undefined {
-    return this.firstBytes;
+    return undefined;
   }
 
   /** The check of elements against the user's spec, if there is one. */
@@ -141,7 +138,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
     host: Host,
     path: unknown,
     signal?: AbortSignal,
-    firstBytes = this.firstBytes,
+    firstBytes?: number,
   ): Promise<SourceFile> {
     if (typeof path !== "string") {
       throw new LeatError(

@@ -10,7 +10,7 @@ export class ParquetNode extends RowFileNode {
   static readonly options = columnFileOptions("parquet");
   protected override readonly canLeaveOutColumns = true;
 
-  /** Limit of the bytes of a part. The serialised graph has it, because splits depend on it. */
+  /** Limit of the bytes of a part; default: the format's. Splits depend on it. */
   readonly #partBytes: number | undefined;
 
   constructor(files: unknown, options: ColumnFileOptions & { partBytes?: unknown } = {}) {

@@ -39,7 +39,10 @@ export function columnFileOptions(kind: string): ReturnType<typeof optionsOf> {
 const FIRST_BYTES = 64 * 1024;
 
 export abstract class RowFileNode extends FileSourceNode {
-  protected override readonly firstBytes = FIRST_BYTES;
+  override get firstBytesToCount(): number {
+    return FIRST_BYTES;
+  }
+
   readonly columns: readonly string[] | undefined;
   override readonly elementSpec: ElementSpec;
   readonly #check: SpecCheck | undefined;

@@ -20,7 +20,7 @@ const RANGE_BYTES_MAX = 8 * 1024 * 1024;
 /** Limit of the bytes kept of an open file. */
 export const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 
-/** The most bytes that a reader in order leaves out. */
+/** The most bytes that a reader in order leaves out, or a quarter of the range that it has read. */
 const SKIPPED_BYTES_MAX = 64 * 1024;
 
 /** A range that a file keeps. */
@@ -132,7 +132,7 @@ export class FarFile implements OpenFile {
     // The next range may be on its way already.
     const next = this.#rangeOf(range.window.stop);
     if (next !== undefined) this.#use(next);
-    else if (range.isInOrder && follows(offset, range.window.start)) this.#readAhead(range);
+    else if (range.isInOrder && isNext(offset, range.window.start, range)) this.#readAhead(range);
     return range.window;
   }
 
@@ -147,7 +147,7 @@ export class FarFile implements OpenFile {
   }
 
   #moveTo(offset: number, count: number): KeptRange {
-    const previous = this.#kept.find(({ window }) => follows(offset, window.stop));
+    const previous = this.#kept.find((range) => isNext(offset, range.window.stop, range));
     const isInOrder = this.#expected.length === 0
       ? previous !== undefined
       : this.#expectedStop(offset) !== undefined;
@@ -174,7 +174,8 @@ export class FarFile implements OpenFile {
     const isExpected = this.#expected.length > 0;
     const doubled = isExpected ? RANGE_BYTES_MAX : 2 * previous!.sizeBytes;
     const wanted = Math.max(doubled, JUMP_RANGE_BYTES, count);
-    return this.#request(start, Math.min(wanted, this.#share(0)), true);
+    const share = Math.min(Math.max(this.#share(0), count), RANGE_BYTES_MAX);
+    return this.#request(start, Math.min(wanted, share), true);
   }
 
   #expectedStop(offset: number): number | undefined {
@@ -224,7 +225,8 @@ export class FarFile implements OpenFile {
   }
 }
 
-/** Whether a reader that is at `end` goes on in order with a read at `offset`. */
-function follows(offset: number, end: number): boolean {
-  return offset >= end && offset - end < SKIPPED_BYTES_MAX;
+/** Whether a reader that is at `end`, in or behind a range, goes on in order with a read at `offset`. */
+function isNext(offset: number, end: number, { sizeBytes, isInOrder }: KeptRange): boolean {
+  const skippedMax = Math.max(SKIPPED_BYTES_MAX, isInOrder ? sizeBytes / 4 : 0);
+  return offset >= end && offset - end < skippedMax;
 }

@@ -145,7 +145,8 @@ function credentialsOf(options: S3Options, env: ReadEnv): S3Credentials | undefi
       `The credentials of an S3 store lack ${missing}. Give both keys, or no credentials for public buckets.`,
     );
   }
-  if (![accessKeyId, sessionToken ?? ""].every((text) => isHeader("authorization", text))) {
+  // The key is in the middle of a header, whose ends are trimmed.
+  if (!isHeader("authorization", `=${accessKeyId}/`) || !isHeader("token", sessionToken ?? "")) {
     throw new LeatError(
       "invalid_argument",
       "accessKeyId (AWS_ACCESS_KEY_ID) or sessionToken (AWS_SESSION_TOKEN) of an S3 store cannot be sent in " +

@@ -297,7 +297,9 @@ export class QuotedCsvReader implements FormatReader {
     const { code } = error as { code?: string };
     const [leatCode, what] = DAMAGE[code ?? ""] ?? ["data_loss", LeatError.from(error).message];
     const { record } = this.#parser.state;
-    const isReported = record === this.#damaged && leatCode === "data_loss";
+    // The end of the file is an error of its own, as in tf.data.
+    const isEnd = code === "CSV_QUOTE_NOT_CLOSED";
+    const isReported = record === this.#damaged && leatCode === "data_loss" && !isEnd;
     if (isReported || this.#isOverlong()) return;
     this.#damaged = record;
     const { path } = this.#bytes;

@@ -35,7 +35,7 @@ export function paxRecords(bytes: Uint8Array): ReadonlyMap<string, string> | und
 
 /**
  * The text of a header: UTF-8, or else Latin-1. No archive says which other encoding it has. Latin-1
- * has a character of its own for each byte, so different names stay different.
+ * has a character of its own for each byte, so names of one encoding stay different.
  */
 export function headerText(bytes: Uint8Array): string {
   return utf8Text(bytes) ?? new TextDecoder("latin1").decode(bytes);

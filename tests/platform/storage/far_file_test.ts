@@ -538,6 +538,15 @@ Deno.test("FarFile reads nothing ahead of reads that are far apart", async () =>
   assertEquals(server.ranges.length, 2);
 });
 
+Deno.test("FarFile reads ahead of a reader in order that leaves out much", async () => {
+  await using server = new RangeServer(noise(24 * MIB));
+  const file = await filesOf().open(`${server.origin}/file`);
+  for (let offset = 0; offset < 24 * MIB; offset += 300_000) await readAt(file, offset, 512);
+  file.close();
+  // 1, 2, 4, 8 and 8 MiB, and the rest.
+  assertEquals(server.ranges.length, 6);
+});
+
 Deno.test("a far file closed while bytes arrive releases them", async () => {
   await using server = new RangeServer(noise(20 * MIB));
   const file = await filesOf().open(`${server.origin}/file`);

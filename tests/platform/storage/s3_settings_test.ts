@@ -84,6 +84,7 @@ Deno.test("s3Settings refuses keys and tokens that no header can have, without t
   const keys = { accessKeyId: "id", secretAccessKey: "secret" };
   const wrong: [S3Options, Record<string, string>?][] = [
     [{ ...keys, accessKeyId: "sesame\nid" }],
+    [{ ...keys, accessKeyId: "sesame\n" }],
     [{ ...keys, sessionToken: "sesame\ntoken" }],
     [{}, { ...ENV, AWS_SESSION_TOKEN: "sesame\ntoken" }],
   ];

@@ -234,10 +234,11 @@ Deno.test("csv counts lines by line feeds, also after damaged records and empty 
   }
 });
 
-Deno.test("csv reports a record once, however many errors follow a quote that is never closed", async () => {
+Deno.test("csv reports a record once, and the end of the file, however many errors follow a quote that is never closed", async () => {
   const found = await read(`a\n1\n"open\n${'He said "hi" to me.\n'.repeat(1_000)}`);
-  assertEquals(found.length, 2);
+  assertEquals(found.length, 3);
   assertBad(found[1], "line 4:", "continues after its closing quote");
+  assertBad(found[2], "ends within a quoted field");
 });
 
 /** A text in Latin-1: a byte for each character. */
