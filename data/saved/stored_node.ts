@@ -39,9 +39,14 @@ class StoredNode extends FileSourceNode {
   }
 
   /** Without the files of a dataset that was overwritten, what remains of it is not the dataset. */
-  override async openFile(host: Host, path: string, signal?: AbortSignal): Promise<SourceFile> {
+  override async openFile(
+    host: Host,
+    path: string,
+    signal?: AbortSignal,
+    firstBytes?: number,
+  ): Promise<SourceFile> {
     try {
-      return await super.openFile(host, path, signal);
+      return await super.openFile(host, path, signal, firstBytes);
     } catch (error) {
       const isMissing = LeatError.from(error).code === "not_found";
       if (isMissing && await isOverwritten(host, path)) throw ReadingFailure.of(overwritten(path));

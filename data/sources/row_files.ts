@@ -39,10 +39,6 @@ export function columnFileOptions(kind: string): ReturnType<typeof optionsOf> {
 const FIRST_BYTES = 64 * 1024;
 
 export abstract class RowFileNode extends FileSourceNode {
-  override get firstBytesToCount(): number {
-    return FIRST_BYTES;
-  }
-
   readonly columns: readonly string[] | undefined;
   override readonly elementSpec: ElementSpec;
   readonly #check: SpecCheck | undefined;
@@ -74,6 +70,10 @@ export abstract class RowFileNode extends FileSourceNode {
 
   override async openReader(source: SourceFile, from: ReadFrom): Promise<FormatReader> {
     return blockReader(source.file, await this.#blocksOf(source), from);
+  }
+
+  override get firstBytesToCount(): number {
+    return FIRST_BYTES;
   }
 
   override async countParts(source: SourceFile): Promise<number> {

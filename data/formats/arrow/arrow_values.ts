@@ -3,7 +3,7 @@ import { type Data, DataType, Precision, Vector } from "apache-arrow";
 import { type DType, isTypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { checkFieldNames, columnText } from "../column_rows.ts";
-import { decimal, isKeyType, KEYS, packList, type ValueType } from "../parquet/lists.ts";
+import { decimal, isKeyType, MAP_KEYS_WANTED, packList, type ValueType } from "../parquet/lists.ts";
 
 /** Returns the value at an index, in memory of its own; `null` if it is absent. */
 export type ValueAt = (index: number) => unknown;
@@ -50,7 +50,7 @@ function isTime(type: DataType): boolean {
 export function checkMapKeys(type: DataType): void {
   if (DataType.isDictionary(type)) return checkMapKeys(type.dictionary);
   if (DataType.isMap(type) && !isKeyType(valueTypeOf(type.keyType))) {
-    throw new LeatError("unimplemented", KEYS);
+    throw new LeatError("unimplemented", MAP_KEYS_WANTED);
   }
   for (const child of type.children ?? []) checkMapKeys(child.type);
 }

@@ -74,6 +74,6 @@ export function isKeyType({ dtype, depth }: ValueType): boolean {
   return depth === 0 && dtype !== undefined && dtype !== "bytes";
 }
 
-/** Refuses other keys, in messages. */
-export const KEYS =
+/** What messages say of other keys. */
+export const MAP_KEYS_WANTED =
   "keys of a map can only be texts, numbers, booleans or times; leave the column out with `columns`";

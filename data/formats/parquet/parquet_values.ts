@@ -4,7 +4,7 @@ import type { DType } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { parseJson } from "../../../core/json.ts";
 import { checkFieldNames, columnText } from "../column_rows.ts";
-import { decimal, isKeyType, KEYS, packList, type ValueType } from "./lists.ts";
+import { decimal, isKeyType, MAP_KEYS_WANTED, packList, type ValueType } from "./lists.ts";
 
 /** The conversion of the values of a column, or of a part of a nested column. */
 export interface ParquetValues extends ValueType {
@@ -110,7 +110,9 @@ function structValues(children: readonly SchemaTree[]): ParquetValues {
 function mapValues({ path }: SchemaTree, entries: SchemaTree): ParquetValues {
   const [keyPart, valuePart] = entries.children as [SchemaTree, SchemaTree];
   const keys = valuesOf(keyPart), items = valuesOf(valuePart);
-  if (!isKeyType(keys)) throw new LeatError("unimplemented", `column ${path.join(".")}: ${KEYS}`);
+  if (!isKeyType(keys)) {
+    throw new LeatError("unimplemented", `column ${path.join(".")}: ${MAP_KEYS_WANTED}`);
+  }
   const { name } = entries.element, key = keyPart.element.name, value = valuePart.element.name;
   return values(undefined, (map) => {
     const stored = (map as Record<string, readonly Record<string, unknown>[]>)[name]!;

@@ -47,7 +47,8 @@ interface Sample {
  * held in memory at a time.
  *
  * A sample is lost if it is too large, has two parts of one name, has a part that cannot be decoded,
- * or has some of the requested parts but not all. Damage ends the archive, and loses the sample whose parts are being read.
+ * or has some of the requested parts but not all. Damage ends the archive, and loses the sample whose
+ * parts are being read.
  */
 export class WebDatasetReader implements FormatReader {
   readonly #tar: TarReader;
