@@ -23,6 +23,9 @@ export const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 /** The most bytes that a reader in order leaves out, or a quarter of the range that it has read. */
 const SKIPPED_BYTES_MAX = 64 * 1024;
 
+/** The most ranges that a reader may expect; more would not get 16 KiB each of what is kept. */
+const EXPECTED_MAX = 1_024;
+
 /** A range that a file keeps. */
 interface KeptRange {
   readonly window: RangeWindow;
@@ -80,7 +83,8 @@ export class FarFile implements OpenFile {
     signal?.addEventListener("abort", abort, { once: true });
     if (signal?.aborted) abort();
     try {
-      const first = new RangeWindow(object, 0, firstBytes ?? FIRST_RANGE_BYTES, closed.signal);
+      const bytes = Math.min(firstBytes ?? Infinity, FIRST_RANGE_BYTES);
+      const first = new RangeWindow(object, 0, bytes, closed.signal);
       await first.answered();
       return new FarFile(object, closed, first, firstBytes === undefined);
     } finally {
@@ -103,7 +107,7 @@ export class FarFile implements OpenFile {
   }
 
   expect(start: number, stop: number): void {
-    this.#expected.push({ start, stop });
+    if (this.#expected.length < EXPECTED_MAX) this.#expected.push({ start, stop });
   }
 
   close(): void {

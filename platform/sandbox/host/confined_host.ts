@@ -6,6 +6,7 @@ import { type FixedDType, TYPED_ARRAYS } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { shownPath } from "../../../core/shown_text.ts";
 import { Tensor } from "../../../core/tensor.ts";
+import { definedFields } from "../../../core/tree.ts";
 import type { Files, ImageCodec, OpenFile } from "../../../data/host.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../../transport/process/link.ts";
 import { Payload } from "../../../transport/payload.ts";
@@ -79,13 +80,14 @@ function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]):
     );
   };
   return {
-    open: async (path, signal) => {
+    open: async (path, signal, firstBytes) => {
       if (!isFar(path)) {
         await requireWithin(path);
         return await local.open(path, signal);
       }
-      const opening = ask("open", path).then((opened) =>
-        new FarHostFile(ask, path, opened as OpenedFile)
+      const request = { path, ...definedFields({ firstBytes }) };
+      const opening = ask("open", request).then((opened) =>
+        new FarHostFile(ask, request, opened as OpenedFile)
       );
       return await unlessAborted(opening, signal, (file) => file.close());
     },
@@ -116,6 +118,12 @@ function unlessAborted<T>(
   });
 }
 
+/** What `Files.open` takes. */
+interface OpenRequest {
+  readonly path: string;
+  readonly firstBytes?: number;
+}
+
 export interface OpenedFile {
   readonly file: number;
   readonly sizeBytes: number;
@@ -134,7 +142,9 @@ class FarHostFile implements OpenFile {
   readonly sizeBytes: number;
   readonly tag: string | undefined;
   readonly #ask: AskHost;
-  readonly #path: string;
+  readonly #request: OpenRequest;
+  /** See `expect()`. A process that opens the file again is told, too. */
+  readonly #expected: { readonly start: number; readonly stop: number }[] = [];
   /** The number of the file in the host process. */
   #file: number;
   /** Whether the process that has it open as `#file` has ended. */
@@ -142,9 +152,9 @@ class FarHostFile implements OpenFile {
   #reopening: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(ask: AskHost, path: string, { file, sizeBytes, tag }: OpenedFile) {
+  constructor(ask: AskHost, request: OpenRequest, { file, sizeBytes, tag }: OpenedFile) {
     this.#ask = ask;
-    this.#path = path;
+    this.#request = request;
     this.#file = file;
     this.sizeBytes = sizeBytes;
     this.tag = tag;
@@ -160,6 +170,12 @@ class FarHostFile implements OpenFile {
         if (!mayReopen || tries === READS_MAX) throw error;
       }
     }
+  }
+
+  expect(start: number, stop: number): void {
+    const expected = { start, stop };
+    this.#expected.push(expected);
+    if (!this.#isGone) this.#tellExpected(expected);
   }
 
   close(): void {
@@ -188,21 +204,28 @@ class FarHostFile implements OpenFile {
   }
 
   async #reopen(): Promise<void> {
-    const { file, sizeBytes, tag } = await this.#ask("open", this.#path) as OpenedFile;
+    const { file, sizeBytes, tag } = await this.#ask("open", this.#request) as OpenedFile;
     const isSame = sizeBytes === this.sizeBytes && tag === this.tag;
     if (isSame && !this.#isClosed) {
       this.#file = file;
       this.#isGone = false;
+      for (const expected of this.#expected) this.#tellExpected(expected);
       return;
     }
     this.#closeFile(file);
-    if (isSame) throw new LeatError("failed_precondition", `${shownPath(this.#path)} was closed`);
+    const path = shownPath(this.#request.path);
+    if (isSame) throw new LeatError("failed_precondition", `${path} was closed`);
     throw new LeatError(
       "failed_precondition",
-      `Cannot read ${shownPath(this.#path)} further: the process that read it has ended, and the ` +
+      `Cannot read ${path} further: the process that read it has ended, and the ` +
         `file has changed since it was opened (${this.sizeBytes} bytes, ${this.tag}; now ` +
         `${sizeBytes} bytes, ${tag}). Read it again from its beginning, and give new contents new names`,
     );
+  }
+
+  /** Without an answer, which does not matter, the file is only read in other ranges. */
+  #tellExpected(expected: { readonly start: number; readonly stop: number }): void {
+    this.#ask("expect", { file: this.#file, ...expected }).catch(() => {});
   }
 
   #closeFile(file: number): void {

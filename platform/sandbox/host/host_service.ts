@@ -20,6 +20,7 @@ type HostMethod =
   | "open"
   | "list"
   | "read"
+  | "expect"
   | "close"
   | "serviceRead"
   | "serviceNext"
@@ -54,9 +55,10 @@ export class HostService {
     const readings = this.#readings;
     return {
       decode: (request) => this.#decode(request),
-      open: (path) => this.#open(path),
+      open: (request) => this.#open(request),
       list: (pattern) => this.#list(pattern),
       read: (request) => this.#read(request),
+      expect: (request) => this.#expect(request),
       close: (file) => this.#close(file),
       serviceRead: (request) => readings.read(request),
       serviceNext: (reading) => readings.next(reading),
@@ -75,8 +77,11 @@ export class HostService {
     return { dtype: image.dtype as FixedDType, shape: [...image.shape], data };
   }
 
-  async #open(path: unknown): Promise<OpenedFile> {
+  async #open(request: unknown): Promise<OpenedFile> {
+    const { path, firstBytes } = fieldsOf(request);
     this.#requireGranted(path);
+    const isCountOfBytes = firstBytes === undefined || isCount(firstBytes) && firstBytes > 0;
+    if (!isCountOfBytes) throw malformed("open");
     if (this.#files.size + this.#opening >= OPEN_FILES_MAX) {
       throw new LeatError(
         "resource_exhausted",
@@ -85,7 +90,7 @@ export class HostService {
     }
     this.#opening++;
     try {
-      const opened = await this.#host.files.open(path);
+      const opened = await this.#host.files.open(path, undefined, firstBytes);
       const file = this.#numbers.next();
       this.#files.set(file, opened);
       return { file, sizeBytes: opened.sizeBytes, tag: opened.tag };
@@ -109,6 +114,13 @@ export class HostService {
     const into = new Uint8Array(Math.min(bytesMax, HOST_READ_BYTES_MAX, opened.sizeBytes));
     const count = await opened.read(into, offset);
     return into.subarray(0, count);
+  }
+
+  #expect(request: unknown): null {
+    const { file, start, stop } = fieldsOf(request);
+    if (!isCount(file) || !isCount(start) || !isCount(stop)) throw malformed("expect");
+    this.#files.get(file)?.expect?.(start, stop);
+    return null;
   }
 
   #close(file: unknown): null {

@@ -1,8 +1,17 @@
 /** Far files of a confined pipeline whose host process dies while they are open. */
 import { LeatError } from "../../../core/error.ts";
+import type { Files } from "../../../data/host.ts";
 import { HOST_GONE } from "../../../platform/sandbox/edge.ts";
-import { ConfinedHost, type OpenedFile } from "../../../platform/sandbox/host/confined_host.ts";
+import {
+  type AskHost,
+  ConfinedHost,
+  type OpenedFile,
+} from "../../../platform/sandbox/host/confined_host.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
+import { FarRoots } from "../../../platform/sandbox/host/far_roots.ts";
+import { HostService } from "../../../platform/sandbox/host/host_service.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { RangeServer } from "../storage/range_server.ts";
 
 const PATH = "s3://bucket/shard.tar";
 
@@ -27,10 +36,10 @@ class DyingHost {
         if (!this.#files.has((args as { file: number }).file)) throw gone();
         return Uint8Array.of(7);
       }
-      default:
+      case "close":
         this.#files.delete(args as number);
-        return null;
     }
+    return null;
   };
 
   get open(): number {
@@ -42,10 +51,46 @@ function gone(): LeatError {
   return new LeatError("unavailable", "It ended by SIGSEGV", { details: { reason: HOST_GONE } });
 }
 
-function opened(host: DyingHost) {
+function filesOf(ask: AskHost): Files {
   const refuse = () => Promise.reject(new Error("nothing is imported or called"));
-  return new ConfinedHost(host.ask, refuse, undefined as never, [], 0).files.open(PATH);
+  return new ConfinedHost(ask, refuse, undefined as never, [], 0).files;
 }
+
+const opened = (host: DyingHost) => filesOf(host.ask).open(PATH);
+
+/** Reads a file here and there as readers of formats do, and returns the ranges that were requested. */
+async function rangesOf(filesFor: (origin: string) => Files): Promise<string[]> {
+  await using server = new RangeServer(new Uint8Array(4 * 1024 * 1024));
+  const file = await filesFor(server.origin).open(`${server.origin}/file`, undefined, 1_024);
+  file.expect?.(2_000_000, 2_400_000);
+  for (let at = 2_000_000; at < 2_400_000; at += 100_000) {
+    await file.read(new Uint8Array(100_000), at);
+  }
+  file.close();
+  return server.ranges;
+}
+
+Deno.test("a far file of a confined pipeline requests the ranges that it requests elsewhere", async () => {
+  const confined = await rangesOf((origin) => {
+    const service = new HostService(
+      new DenoHost(),
+      new FarRoots([`${origin}/`]),
+      undefined as never,
+    );
+    return filesOf(async (method, args) => await service.answer({ method, args }));
+  });
+  assertEquals(confined, await rangesOf(() => new DenoHost().files));
+  assertEquals(confined, ["bytes=0-1023", "bytes=2000000-2399999"]);
+});
+
+Deno.test("a far file that is opened again expects what it did before", async () => {
+  const host = new DyingHost();
+  const file = await opened(host);
+  file.expect?.(2, 8);
+  host.deaths = 1;
+  await file.read(new Uint8Array(1), 2);
+  assertEquals(host.asked, ["open", "expect", "read", "open", "expect", "read"]);
+});
 
 Deno.test("a far file of a confined pipeline is opened again once if its host process dies", async () => {
   const host = new DyingHost();

@@ -352,14 +352,14 @@ Deno.test("HostService opens only granted paths, and none that merely look grant
     new FarRoots(["s3://bucket/shards", "https://h/data/"]),
     NO_READINGS,
   );
-  const { open, list, read, close } = service.methods();
+  const { open, list, read, expect, close } = service.methods();
   const granted = [
     "s3://bucket/shards/a.tfrecord",
     "s3://bucket/shards/a..b/.c",
     "https://h/data/x",
   ];
   for (const path of granted) {
-    const { sizeBytes, tag } = await open(path) as OpenedFile;
+    const { sizeBytes, tag } = await open({ path }) as OpenedFile;
     assertEquals([sizeBytes, tag], [5, "v1"]);
   }
   assertEquals(opened, granted);
@@ -374,12 +374,12 @@ Deno.test("HostService opens only granted paths, and none that merely look grant
     "s3://bucket/shards/\u0000a",
   ];
   for (const path of refused) {
-    const error = await assertRejects(async () => await open(path), LeatError) as LeatError;
+    const error = await assertRejects(async () => await open({ path }), LeatError) as LeatError;
     assertEquals(error.code, "permission_denied", String(path));
     await assertRejects(async () => await list(path), LeatError);
   }
   for (const path of ["https://me:secret@h/data/x?key=1", "s3://user@bucket/shards/a"]) {
-    const { message } = await assertRejects(async () => await open(path), LeatError);
+    const { message } = await assertRejects(async () => await open({ path }), LeatError);
     assertMatch(
       message,
       /^The URL of (https:\/\/h|s3:\/\/bucket)\/[^@]* has a user .*: leave them out$/,
@@ -389,11 +389,14 @@ Deno.test("HostService opens only granted paths, and none that merely look grant
   for (
     const path of [null, 7, ["s3://bucket/shards/a"], { toString: () => "s3://bucket/shards/a" }]
   ) {
-    await assertRejects(async () => await open(path), LeatError, "no request");
+    await assertRejects(async () => await open({ path }), LeatError, "no request");
+  }
+  for (const request of [null, granted[0], { path: granted[0], firstBytes: 0 }]) {
+    await assertRejects(async () => await open(request), LeatError, "no request");
   }
   // Its listing is checked, too.
   await assertRejects(async () => await list("s3://bucket/shards/*"), LeatError, "s3://other/b");
-  const { file } = await open(granted[0]) as OpenedFile;
+  const { file } = await open({ path: granted[0] }) as OpenedFile;
   const requests: unknown[] = [
     null,
     {},
@@ -404,6 +407,9 @@ Deno.test("HostService opens only granted paths, and none that merely look grant
   ];
   for (const request of requests) {
     await assertRejects(async () => await read(request), LeatError, "no request");
+  }
+  for (const request of [null, { file, start: 0 }, { file, start: 0, stop: -1 }]) {
+    assertThrows(() => expect(request), LeatError, "no request");
   }
   const got = await read({ file, offset: 0, bytesMax: 1e12 });
   assertEquals(got, new Uint8Array(5).fill(7)); // no more than there is
@@ -416,8 +422,8 @@ Deno.test("HostService reads nothing of a file that the process before it had op
   const make = () =>
     new HostService(obligingHost([]), new FarRoots(["https://h/data/"]), NO_READINGS).methods();
   const [before, after] = [make(), make()];
-  const { file } = await before.open("https://h/data/a") as OpenedFile;
-  await after.open("https://h/data/b");
+  const { file } = await before.open({ path: "https://h/data/a" }) as OpenedFile;
+  await after.open({ path: "https://h/data/b" });
   const read = async () => await after.read({ file, offset: 0, bytesMax: 5 });
   const { code } = await assertRejects(read, LeatError, "has ended") as LeatError;
   assertEquals(code, "unavailable");

@@ -694,10 +694,13 @@ Deno.test({
   },
 });
 
-Deno.test("FIRST_RANGE_BYTES is the size of the first request", async () => {
+Deno.test("the first request is of firstBytes, at most FIRST_RANGE_BYTES", async () => {
   await using server = new RangeServer(noise(10));
-  (await filesOf().open(`${server.origin}/file`)).close();
-  assertEquals(server.ranges, [`bytes=0-${FIRST_RANGE_BYTES - 1}`]);
+  for (const firstBytes of [undefined, 100, Number.MAX_SAFE_INTEGER]) {
+    (await filesOf().open(`${server.origin}/file`, undefined, firstBytes)).close();
+  }
+  const most = `bytes=0-${FIRST_RANGE_BYTES - 1}`;
+  assertEquals(server.ranges, [most, "bytes=0-99", most]);
 });
 
 /** A server that does not run. Deno's `fetch` refuses the port that never has a listener. */
