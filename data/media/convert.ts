@@ -4,6 +4,7 @@ import { Tensor } from "../../core/tensor.ts";
 import type { ImageLayout, Normalization } from "../host.ts";
 import { optionsOf } from "../check.ts";
 import { type ImageDType, imageShape, invalidImage, shown, whiteOf } from "./image_tensor.ts";
+import { normalizationOf } from "./normalization.ts";
 
 /** Floats from 0 to 1 become bytes by this factor, rounded down, like in torchvision. */
 const BYTES_OF_ONE = 255.999;
@@ -22,7 +23,7 @@ const checkOptions = optionsOf<ConvertOptions>("convert", {
   ...{ dtype: true, normalize: true, layout: true },
 });
 
-const checkNormalize = optionsOf<Normalization>("convert: normalize", { mean: true, std: true });
+const normalization = normalizationOf("convert");
 
 /**
  * An image in another dtype or layout, optionally normalized: torchvision's `ToDtype(scale=True)` and
@@ -45,10 +46,7 @@ export function convertImage<D extends ImageDType = "float32">(
   if (dtype === "uint8" && normalize !== undefined) {
     throw invalidImage("convert", "a normalized image is float16 or float32, not uint8");
   }
-  const { mean = 0, std = 1 } = checkNormalize<Partial<Normalization>>(normalize);
-  const means = perChannel("mean", mean, channels);
-  const stds = perChannel("std", std, channels);
-  if (stds.includes(0)) throw invalidImage("convert", "normalize.std is not 0");
+  const { means, stds } = normalization(normalize, channels);
   const isPlanar = layout === "CHW";
   const out = Tensor.zeros(dtype, isPlanar ? [channels, height, width] : image.shape);
   const isToBytes = dtype === "uint8" && image.dtype !== "uint8";
@@ -64,18 +62,4 @@ export function convertImage<D extends ImageDType = "float32">(
     }
   }
   return out;
-}
-
-function perChannel(name: string, value: number | readonly number[], channels: number): number[] {
-  // A value that is not iterable has no numbers.
-  const values = typeof value === "number"
-    ? Array<number>(channels).fill(value)
-    : Array.from<number>(Object(value));
-  if (values.length === channels && values.every(Number.isFinite)) return values;
-  throw invalidImage(
-    "convert",
-    `normalize.${name} is a number, or one for each of the ${channels} channels, not ${
-      shown(value)
-    }`,
-  );
 }

@@ -3,6 +3,7 @@
 import { LeatError } from "../../core/error.ts";
 import { optionsOf, showFields } from "../../data/check.ts";
 import type { DctMethod, ImageDecodeOptions, ImageLayout, Normalization } from "../../data/host.ts";
+import { normalizationOf } from "../../data/media/normalization.ts";
 import type { Channels, PixelSize, Region } from "./image_format.ts";
 import type { Conversion } from "./resampling/resampler.ts";
 
@@ -32,9 +33,7 @@ const checkOptions = optionsOf<ImageDecodeOptions>("image.decode", {
   ...{ dtype: true, normalize: true, layout: true, dctMethod: true },
 });
 
-const checkNormalize = optionsOf<Normalization>("image.decode: normalize", {
-  ...{ mean: true, std: true },
-});
+const normalization = normalizationOf("image.decode");
 
 /**
  * Makes the plan for an image of the size `whole`. Options from JSON may have null where a crop, a size or
@@ -103,27 +102,11 @@ export function decodePlan(given: ImageDecodeOptions, whole: PixelSize): DecodeP
 
 /** `byte · scale + offset` is `(byte / 255 - mean) / std`. */
 function scaling(normalize: Normalization | undefined, channels: number): Conversion {
-  const { mean = 0, std = 1 } = checkNormalize<Partial<Normalization>>(normalize);
-  const means = perChannel("mean", mean, channels);
-  const stds = perChannel("std", std, channels);
-  if (stds.includes(0)) throw invalid(`normalize.std must not be 0, got ${stds}.`);
+  const { means, stds } = normalization(normalize, channels);
   return {
     scale: stds.map((std) => 1 / (BYTE_MAX * std)),
     offset: stds.map((std, c) => -means[c]! / std),
   };
-}
-
-function perChannel(name: string, value: number | readonly number[], channels: number): number[] {
-  // A value that is not iterable has no numbers.
-  const values = typeof value === "number"
-    ? Array<number>(channels).fill(value)
-    : Array.from<number>(Object(value));
-  if (values.length === channels && values.every(Number.isFinite)) return values;
-  throw invalid(
-    `normalize.${name} is a number, or one for each of the ${channels} channels, not ${
-      showFields(value)
-    }.`,
-  );
 }
 
 function requireCrop(crop: Region, image: PixelSize): void {

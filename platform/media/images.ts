@@ -6,7 +6,8 @@
 import type { DTypeArrays } from "../../core/dtype.ts";
 import { Tensor, type Tensor as AnyTensor } from "../../core/tensor.ts";
 import { LeatError } from "../../core/error.ts";
-import { invalidArgument, optionsOf, show } from "../../data/check.ts";
+import { invalidArgument, optionsOf } from "../../data/check.ts";
+import { shown } from "../../data/media/image_tensor.ts";
 import type { ImageCodec, ImageDecodeOptions, PlaceOf } from "../../data/host.ts";
 import {
   beginsWith,
@@ -158,13 +159,13 @@ export class Images implements ImageCodec {
       throw new LeatError(
         "invalid_argument",
         `A JPEG is made of a uint8 tensor of shape [height, width, 3] with sides from 1 to ${JPEG_SIDE_MAX}, not of ` +
-          `${image instanceof Tensor ? `${image.dtype} [${image.shape}]` : show(image)}.`,
+          `${shown(image)}.`,
       );
     }
     if (!Number.isInteger(quality) || quality < 1 || quality > 100) {
       throw new LeatError(
         "invalid_argument",
-        `A JPEG's quality is from 1 to 100, not ${show(quality)}.`,
+        `A JPEG's quality is from 1 to 100, not ${shown(quality)}.`,
       );
     }
     await this.#jpeg.load();
