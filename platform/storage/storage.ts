@@ -82,7 +82,12 @@ function checkHttpOptions(what: string, options: HttpOptions | undefined): void 
 }
 
 function checkHeader(what: string, origin: string, name: string, value: unknown): void {
-  if (value === undefined || isHeader(name, value)) return;
+  if (value === undefined) return;
+  if (name.toLowerCase() === "range") {
+    const ours = "Each request has a range of its own; leave it out";
+    throw refusedHeaders(what, `of ${origin} must not have "${name}". ${ours}`);
+  }
+  if (isHeader(name, value)) return;
   throw refusedHeaders(
     what,
     `of ${origin}: "${

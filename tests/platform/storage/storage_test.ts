@@ -213,6 +213,10 @@ Deno.test("DenoHost refuses misspelt and malformed options of its storage, witho
     [headersOf(`http://a/?${text}`, "b"), "headers are given per origin"],
     [headersOf(`http://${text}@a`, "b"), "headers are given per origin"],
     [headersOf("http://a", `${text}\nb`), 'headers of http://a: "authorization" must have'],
+    [
+      { storage: { http: { headers: { "http://a": { Range: text } } } } },
+      'headers of http://a must not have "Range"',
+    ],
     [headersOf("http://a", [text]), 'headers of http://a: "authorization" must have'],
     [
       { storage: { http: { headers: { "http://a": {}, "http://A:80/": {} } } } },
