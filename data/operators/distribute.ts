@@ -68,7 +68,8 @@ export interface DistributeOptions {
    * operators. A consumer that is ahead waits for the others. In other modes consumers read in
    * rounds: each gets one of `numConsumers` successive elements of one worker. To take all elements
    * of a round from one bucket, put `groupByWindow({ windowSize: numConsumers, … })` after the
-   * bucketing.
+   * bucketing. Under DATA the listed workers take the elements in turn, so there `windowSize` must be
+   * `numConsumers` times the number of listed workers.
    */
   readonly numConsumers?: number;
   /**
@@ -428,7 +429,7 @@ function checkSharing(
     throw new LeatError(
       "invalid_argument",
       `${operator}: sharing does not work with "${processingMode}", which gives an element once; ` +
-        `use "${ShardingPolicy.OFF}" or "${ShardingPolicy.DYNAMIC}"`,
+        "use another processingMode",
     );
   }
   if (numConsumers === undefined) return;

@@ -47,7 +47,8 @@ export function clientOf(
   throw new LeatError(
     "not_found",
     `Client ${clientId} is unknown: it was released, or it timed out (the dispatcher's ` +
-      `clientTimeoutMs, or clientGraceMs after its connection was closed); make a new iterator`,
+      "clientTimeoutMs, or clientGraceMs after its connection was closed), or the dispatcher was " +
+      "started again without its journal (--journal); make a new iterator",
   );
 }
 
