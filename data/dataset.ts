@@ -1723,9 +1723,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * Starts iterating. The iterator continues after a failed element, and has `stats()`.
    *
-   * `isReadOnly`: you promise that nothing changes an element in place, as when each is only copied to
-   * an accelerator. Then `from()`, `fromTensors()`, `fromTensorSlices()` and `cache()` in memory give
-   * what they keep, not copies of it, if no function gets it either. Default false.
+   * `isReadOnly`: you promise that nothing changes an element in place or transfers it, as when each is
+   * only copied to an accelerator. Then `from()`, `fromTensors()`, `fromTensorSlices()`, `cache()` in
+   * memory, `rebatch()` and `unbatch()` give what they keep, not copies of it, if no function gets it
+   * either. Default false.
    *
    * @example
    * ```ts
