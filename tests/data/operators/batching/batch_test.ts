@@ -257,6 +257,19 @@ Deno.test("paddedBatch pads every axis, and to fixed lengths where shapes say so
   assertEquals(await collect(fixed), [[[[1, 2, -1]]], [[[3, -1, -1], [4, -1, -1]]]]);
 });
 
+Deno.test("paddedBatch copies rows that differ only in the first axis each at once", async () => {
+  let runs = 0;
+  const rows = [3, 2].map((length) => {
+    const data = new Float32Array(length * 2).fill(length);
+    const subarray = (from?: number, to?: number) => (runs++, data.slice(from, to));
+    return new Tensor("float32", [length, 2, 1], Object.assign(data, { subarray }));
+  });
+  const dataset = Dataset.range(2).map((i) => rows[i]!).paddedBatch(2);
+  const [batch] = await Array.fromAsync(dataset);
+  assertEquals([batch!.shape, runs], [[2, 3, 2, 1], 2]);
+  assertEquals([...batch!.data as Float32Array], [3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 0, 0]);
+});
+
 Deno.test("paddedBatch takes shapes and values per component", async () => {
   const dataset = Dataset.from([{ x: new Int8Array([1]), words: tensor(["a"]), n: 1 }])
     .paddedBatch(1, {
