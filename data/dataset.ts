@@ -637,7 +637,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * The rows of the arrays in NumPy's .npy files, along axis 0: plain values for arrays with one
    * axis, tensors for those with more. Rows are read in place, about 256 KiB at a time; files are
    * divided into runs of about 4 MiB. Dtypes are the integers and floats of either byte order,
-   * booleans, and S and U, which become strings.
+   * booleans, and S and U, which become strings. To batch the plain values of a uint64 array, pass
+   * `spec: new TensorSpec("uint64", [])`: bigints without a spec are int64.
    *
    * Errors of a file: `data_loss` if it is damaged or truncated; `unimplemented` for other dtypes, and
    * for Fortran order with several axes; `invalid_argument` for a scalar.

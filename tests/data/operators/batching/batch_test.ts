@@ -215,6 +215,28 @@ Deno.test("batch stacks integers as 64 bits where the spec says so", async () =>
   assertEquals(await collectWithErrors(signed.batch(1)), ["error invalid_argument"]);
 });
 
+Deno.test("batch stacks numbers and bigints together where the spec says 64 bits", async () => {
+  for (const dtype of ["int64", "uint64"] as const) {
+    const spec = new TensorSpec(dtype, []);
+    const mixed = Dataset.from<number | bigint>([1, 2n ** 62n, 3n, 4]).map((x) => x, { spec });
+    for (const dataset of [mixed.batch(2), mixed.paddedBatch(2)]) {
+      assertEquals(await collect(dataset), [[1n, 2n ** 62n], [3n, 4n]]);
+    }
+    await assertCheckpointLaw(() => mixed.filter(() => true).batch(3));
+  }
+  const unspecified = Dataset.from<number | bigint>([1, 2n]).batch(2);
+  assertEquals(await collectWithErrors(unspecified), ["error invalid_argument", [1]]);
+});
+
+Deno.test("batch says which spec takes bigints beyond int64", async () => {
+  const big = Dataset.from([2n ** 63n]);
+  const error = await firstError(big.batch(1));
+  assertStringIncludes(error.message, "9223372036854775808n of element 0 in component 0");
+  assertStringIncludes(error.message, `{ spec: new TensorSpec("uint64", []) }`);
+  const spec = new TensorSpec("uint64", []);
+  assertEquals(await collect(big.map((x) => x, { spec }).batch(1)), [[2n ** 63n]]);
+});
+
 Deno.test("batch stacks byte strings of any length where the spec says bytes", async () => {
   const spec = new TensorSpec("bytes", []);
   const records = Dataset.from([new Uint8Array(1), new Uint8Array(2)]).map((x) => x, { spec });
