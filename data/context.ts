@@ -17,7 +17,7 @@ import type { Delegation, RandomState, RootOptions, Settings } from "./iteration
 import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
 import { lazyFactory } from "./iterators/lazy_iterator.ts";
-import { type DatasetNode, inPreOrder } from "./node.ts";
+import { type Changeable, type DatasetNode, inPreOrder } from "./node.ts";
 import { seedOf } from "./operators/options.ts";
 import { leftOutBy } from "./optimizer/no_op.ts";
 import { type RuleName, type Rules, rulesOf } from "./optimizer/options.ts";
@@ -241,6 +241,11 @@ export class IteratorContext {
   /** Rule `projectionPushdown`: the fields of elements that are needed; undefined for all. */
   get wantedFields(): readonly string[] | undefined {
     return this.uses("projectionPushdown") ? this.#instance.wantedFields : undefined;
+  }
+
+  /** What others may change in place, or transfer, of the elements that this operator gives. */
+  get changeable(): Changeable {
+    return this.#instance.changeable;
   }
 
   /**

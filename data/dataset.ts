@@ -637,7 +637,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * The rows of the arrays in NumPy's .npy files, along axis 0: plain values for arrays with one
    * axis, tensors for those with more. Rows are read in place, about 256 KiB at a time; files are
    * divided into runs of about 4 MiB. Dtypes are the integers and floats of either byte order,
-   * booleans, and S and U, which become strings.
+   * booleans, and S and U, which become strings. To batch the plain values of a uint64 array, pass
+   * `spec: new TensorSpec("uint64", [])`: bigints without a spec are int64.
    *
    * Errors of a file: `data_loss` if it is damaged or truncated; `unimplemented` for other dtypes, and
    * for Fortran order with several axes; `invalid_argument` for a scalar.
@@ -1723,9 +1724,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * Starts iterating. The iterator continues after a failed element, and has `stats()`.
    *
-   * `isReadOnly`: you promise that nothing changes an element in place, as when each is only copied to
-   * an accelerator. Then `from()`, `fromTensors()`, `fromTensorSlices()` and `cache()` in memory give
-   * what they keep, not copies of it, if no function gets it either. Default false.
+   * `isReadOnly`: you promise that nothing changes an element in place or transfers it, as when each is
+   * only copied to an accelerator. Then `from()`, `fromTensors()`, `fromTensorSlices()`, `cache()` in
+   * memory, `rebatch()` and `unbatch()` give what they keep, not copies of it, if no function gets it
+   * either. Default false.
    *
    * @example
    * ```ts

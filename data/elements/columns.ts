@@ -62,13 +62,14 @@ export function stackedColumn(
   path: string,
 ): Column {
   const dtype = spec instanceof TensorSpec ? spec.dtype : undefined;
+  const wide = dtype === "int64" || dtype === "uint64" ? dtype : undefined;
   switch (typeof element) {
     case "number":
-      return dtype === "int64" || dtype === "uint64"
-        ? new WideNumberColumn(dtype, capacity, path)
-        : new ScalarColumn(numberDType(dtype), "number", capacity, path);
     case "bigint":
-      return new ScalarColumn(dtype === "uint64" ? "uint64" : "int64", "bigint", capacity, path);
+      if (wide !== undefined) return new WideNumberColumn(wide, capacity, path);
+      return typeof element === "number"
+        ? new ScalarColumn(numberDType(dtype), "number", capacity, path)
+        : new ScalarColumn("int64", "bigint", capacity, path);
     case "boolean":
       return new ScalarColumn("bool", "boolean", capacity, path);
     case "string":

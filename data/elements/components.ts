@@ -131,17 +131,20 @@ interface RowPart {
 
 /**
  * Gives the rows of a batch of `count` rows one by one, like `rowAt`. A row alone keeps little of the
- * batch alive: if the batch is not small, it is a copy, or a view of a copy of few rows.
+ * batch alive: if the batch is not small, it is a copy, or a view of a copy of few rows. With
+ * `areOwn`, each row of several has memory of its own, so that its consumer may transfer it.
  */
 export class SingleRows {
   readonly #batch: unknown;
   readonly #count: number;
+  readonly #areOwn: boolean;
   readonly #rowsPerPart: number;
   #part: RowPart | undefined;
 
-  constructor(batch: unknown, count: number) {
+  constructor(batch: unknown, count: number, areOwn = false) {
     this.#batch = asBatch(batch);
     this.#count = count;
+    this.#areOwn = areOwn && count > 1;
     const bytes = flattenTree(batch).reduce((sum: number, leaf) => sum + viewedBytes(leaf), 0);
     const rowsIn = (partBytes: number) => Math.floor(partBytes * count / bytes);
     const fewRows = Math.min(FEW_ROWS, rowsIn(FEW_ROWS_BYTES_MAX));
@@ -149,6 +152,7 @@ export class SingleRows {
   }
 
   at(index: number): unknown {
+    if (this.#areOwn) return mapTree(this.#batch, (leaf) => copyTree(leafRow(leaf, index)));
     if (this.#rowsPerPart >= this.#count) return rowAt(this.#batch, index);
     if (this.#rowsPerPart === 1) return mapTree(this.#batch, (leaf) => ownRow(leaf, index));
     let part = this.#part;

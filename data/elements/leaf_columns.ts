@@ -107,6 +107,18 @@ export function differentKinds(
   );
 }
 
+/** The error for a number that the dtype of its column cannot hold. */
+function beyondDType(path: string, dtype: FixedDType, index: number, value: unknown): LeatError {
+  const why = dtype === "int64" && typeof value === "bigint"
+    ? "int64. Bigints are int64 unless a spec of the source or function says otherwise, such as " +
+      `{ spec: new TensorSpec("uint64", []) }`
+    : `${dtype} by its spec`;
+  return new LeatError(
+    "invalid_argument",
+    `Cannot batch ${show(value)} of element ${index} in ${component(path)}, which is ${why}.`,
+  );
+}
+
 /** Shows how to replace nulls in a field of the element. */
 function replacementOf(path: string): string {
   const [, name] = /^\.([a-z_$][\w$]*)$/i.exec(path) ?? [];
@@ -198,8 +210,7 @@ export class ScalarColumn implements Column {
     const { data } = this.#store;
     data[index] = value as number;
     if (this.#isExact && data[index] !== value) {
-      const { dtype } = this.#store;
-      throw differentKinds(this.#path, `of dtype ${dtype} by its spec`, index, value);
+      throw beyondDType(this.#path, this.#store.dtype, index, value);
     }
   }
 
@@ -219,7 +230,7 @@ export class ScalarColumn implements Column {
   }
 }
 
-/** Plain integers that a spec declares as 64-bit. */
+/** Plain integers and bigints that a spec declares as 64-bit. */
 export class WideNumberColumn implements Column {
   readonly #dtype: "int64" | "uint64";
   readonly #path: string;
@@ -232,15 +243,13 @@ export class WideNumberColumn implements Column {
   }
 
   write(index: number, value: unknown): void {
-    if (typeof value !== "number") throw differentKinds(this.#path, "a number", index, value);
-    if (!Number.isSafeInteger(value)) {
-      throw differentKinds(this.#path, `of dtype ${this.#dtype} by its spec`, index, value);
-    }
+    if (typeof value !== "number") return this.#bigints.write(index, value);
+    if (!Number.isSafeInteger(value)) throw beyondDType(this.#path, this.#dtype, index, value);
     this.#bigints.write(index, BigInt(value));
   }
 
-  read(index: number): number {
-    return Number(this.#bigints.read(index));
+  read(index: number): unknown {
+    return this.#bigints.read(index);
   }
 
   finish(count: number): Tensor {

@@ -325,9 +325,23 @@ class PaddedColumn implements Column {
     const rowSize = shape.reduce((a, b) => a * b, 1);
     const data = zerosOf(this.#dtype, count * rowSize);
     (data as unknown[]).fill(this.#fill);
-    rows.forEach((row, i) => copyRow(data as unknown[], shape, i * rowSize, row, 0, 0));
+    rows.forEach((row, i) => {
+      const [target, source] = merged(shape, row.shape);
+      copyRow(data as unknown[], target!, i * rowSize, { ...row, shape: source! }, 0, 0);
+    });
     return tensorOf(this.#dtype, [count, ...shape], data);
   }
+}
+
+/** Two shapes, whose last axes are one if they are equal: rows of [7, 2] in [9, 2] are 14 items in 18. */
+function merged(...shapes: readonly [readonly number[], readonly number[]]): readonly number[][] {
+  const [one, other] = shapes;
+  let axis = one.length - 1;
+  while (axis > 0 && one[axis] === other[axis]) axis--;
+  return shapes.map((shape) => [
+    ...shape.slice(0, axis),
+    shape.slice(axis).reduce((a, b) => a * b, 1),
+  ]);
 }
 
 /** Copies a row to the start of each axis of its padded row, by runs along the last axis. */

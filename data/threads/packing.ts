@@ -5,8 +5,8 @@
  * A tensor becomes an object with one key that begins with `$`. A user's key that begins with `$`
  * gets a second one.
  */
-import { DETACHED, isDetached } from "../../core/bytes.ts";
-import { type DType, dtypeOf, TYPED_ARRAYS, type TypedArray } from "../../core/dtype.ts";
+import { copyOfArray, DETACHED, isDetached } from "../../core/bytes.ts";
+import { type DType, isTypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import { isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
@@ -43,10 +43,9 @@ export function pack(value: unknown, buffers: ArrayBuffer[], depth = 0): unknown
     const { values, rowSplits } = value;
     return { $ragged: [pack(values, buffers, depth + 1), pack(rowSplits, buffers, depth + 1)] };
   }
-  const dtype = dtypeOf(value);
-  if (dtype !== undefined && value.constructor === TYPED_ARRAYS[dtype]) {
-    if (isDetached(value as TypedArray)) throw detached(value);
-    const copy = (value as TypedArray).slice();
+  if (isTypedArray(value)) {
+    if (isDetached(value)) throw detached(value);
+    const copy = copyOfArray(value); // a `Buffer` of Node.js arrives as a Uint8Array
     if (copy.byteLength >= MOVED_BYTES_MIN) buffers.push(copy.buffer as ArrayBuffer);
     return copy;
   }

@@ -112,18 +112,19 @@ interface GlobPosition {
  * for all patterns.
  */
 export class GlobPositions {
-  readonly #positions: ReadonlySet<GlobPosition>;
+  /** Each with whether the path has reached it by a name of the pattern, not only within its `**`. */
+  readonly #positions: ReadonlyMap<GlobPosition, boolean>;
 
-  private constructor(positions: ReadonlySet<GlobPosition>) {
+  private constructor(positions: ReadonlyMap<GlobPosition, boolean>) {
     this.#positions = positions;
   }
 
   static start(patterns: Iterable<readonly GlobSegment[]>): GlobPositions {
-    const positions = new Set<GlobPosition>();
+    const positions = new Map<GlobPosition, boolean>();
     for (const segments of patterns) {
       let next: GlobPosition | undefined;
       for (const segment of segments.toReversed()) next = { segment, next };
-      if (next !== undefined) positions.add(next);
+      if (next !== undefined) positions.set(next, true);
     }
     return new GlobPositions(positions);
   }
@@ -136,13 +137,13 @@ export class GlobPositions {
   /** Returns whether the file `name` at this level matches, and the positions below a folder `name`. */
   enter(name: string): { matches: boolean; below: GlobPositions } {
     const letters = [...name];
-    const below = new Set<GlobPosition>();
+    const below = new Map<GlobPosition, boolean>();
     let matches = false;
-    for (let position of this.#positions) {
+    for (let position of this.#positions.keys()) {
       if (position.segment === "**") {
         // `**` either consumes this name and stays, or matches nothing, and the next segment is tried.
         if (letters[0] !== ".") {
-          below.add(position);
+          below.set(position, below.get(position) ?? false);
           matches ||= position.next === undefined;
         }
         if (position.next === undefined) continue;
@@ -150,16 +151,17 @@ export class GlobPositions {
       }
       if (!(position.segment as GlobName).matches(letters)) continue;
       if (position.next === undefined) matches = true;
-      else below.add(position.next);
+      else below.set(position.next, true);
     }
     return { matches, below: new GlobPositions(below) };
   }
 
-  /** The positions below a linked folder: those without `**`, which enters no linked folder. */
+  /**
+   * The positions below a linked folder: those that a name has reached. A cycle of links ends, because
+   * each link takes a name of the pattern; `**`, which takes none, enters no link.
+   */
   get belowLink(): GlobPositions {
-    return new GlobPositions(
-      new Set([...this.#positions].filter(({ segment }) => segment !== "**")),
-    );
+    return new GlobPositions(new Map([...this.#positions].filter(([, isByName]) => isByName)));
   }
 }
 

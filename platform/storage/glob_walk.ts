@@ -16,7 +16,7 @@ const MATCHES_AT_ONCE = 10_000;
 /**
  * Lists the regular files that match `pattern`, sorted by code units. Paths begin as the pattern does:
  * absolute or relative to the current folder. Links to files and folders are followed, but `**`
- * enters no linked folder, because that might form a cycle.
+ * enters no linked folder, because that might form a cycle: it only begins in one.
  *
  * Throws Deno's error if a folder cannot be read; a missing folder has no files. Throws the reason of
  * `signal` once it is aborted.

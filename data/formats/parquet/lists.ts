@@ -64,9 +64,15 @@ function stack(
   return new Tensor(dtype, listShape, data as DTypeArrays[typeof dtype]);
 }
 
-/** Returns `unscaled` / 10^`scale` as a float64. Up to 15 digits are kept exactly. */
+/** The largest power of ten that a float64 holds exactly, as all smaller ones. */
+const EXACT_POWER_MAX = 22;
+
+/** Returns the float64 nearest to `unscaled` / 10^`scale`. */
 export function decimal(unscaled: number | bigint, scale: number): number {
-  return Number(unscaled) / 10 ** scale;
+  const number = Number(unscaled);
+  // Dividing rounds once, and so correctly, only if both numbers are exact. Reading text takes longer.
+  const isExact = Number.isSafeInteger(number) && scale >= 0 && scale <= EXACT_POWER_MAX;
+  return isExact ? number / 10 ** scale : Number(`${unscaled}e${-scale}`);
 }
 
 /** Whether values of a type can be keys of a map: others have no text of their own. */

@@ -72,26 +72,31 @@ function writeFeature(writer: BinaryWriter, name: string, value: unknown): void 
       if (typeof item === "string") writer.string(item);
       else writer.bytes(item as Uint8Array);
     }
+  } else if (kind === FLOAT_LIST) {
+    writer.tag(VALUE, WireType.LengthDelimited)
+      .bytes(floatBytes(name, values as ArrayLike<number>));
   } else {
     writer.tag(VALUE, WireType.LengthDelimited).fork();
     for (const item of values) {
-      if (kind === FLOAT_LIST) writer.float(checkFloat(name, item as number));
-      else writer.int64(checkInt64(name, BigInt(item as number | bigint | boolean)));
+      writer.int64(checkInt64(name, BigInt(item as number | bigint | boolean)));
     }
     writer.join();
   }
   writer.join();
 }
 
-/** Returns the float32 nearest to `value`. */
-function checkFloat(name: string, value: number): number {
-  const float = Math.fround(value);
-  if (Number.isFinite(float) || !Number.isFinite(value)) return float;
+/** Returns the float32s nearest to `values`, little-endian as the machine's. */
+function floatBytes(name: string, values: ArrayLike<number>): Uint8Array {
+  const floats = Float32Array.from(values);
+  const beyond = floats.findIndex((float, i) =>
+    !Number.isFinite(float) && Number.isFinite(values[i])
+  );
+  if (beyond < 0) return new Uint8Array(floats.buffer);
   throw new LeatError(
     "invalid_argument",
-    `example.encode: feature ${
-      show(name)
-    } has ${value}, and is stored as float32, whose largest value ` +
+    `example.encode: feature ${show(name)} has ${
+      values[beyond]
+    }, and is stored as float32, whose largest value ` +
       `is about 3.4e38. Scale or clip it.`,
   );
 }
@@ -107,8 +112,10 @@ function checkInt64(name: string, value: bigint): bigint {
   );
 }
 
+type Values = ArrayLike<unknown> & Iterable<unknown>;
+
 /** Returns the kind of a feature's list and its values. An empty array has no kind. */
-function kindAndValues(name: string, value: unknown): [Kind | undefined, Iterable<unknown>] {
+function kindAndValues(name: string, value: unknown): [Kind | undefined, Values] {
   if (value instanceof Tensor) {
     const { dtype, data } = value;
     if (dtype === "bytes" || dtype === "string") return [BYTES_LIST, data];

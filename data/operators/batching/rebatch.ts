@@ -1,5 +1,5 @@
 /** `rebatch`: regroups the rows of batches into batches of other sizes. */
-import { flattenTree, treePaths } from "../../../core/tree.ts";
+import { copyTree, flattenTree, treePaths } from "../../../core/tree.ts";
 import { checkArray, checkBoolean, checkInteger, invalidArgument, optionsOf } from "../../check.ts";
 import { commonRows } from "../../elements/components.ts";
 import type { IteratorContext } from "../../context.ts";
@@ -80,14 +80,20 @@ export class RebatchNode extends UnaryNode {
 
 registerNode(KIND, { fromWire: (a, [input]) => new RebatchNode(input!, a.sizes, a) });
 
-/** Rows that are not given yet. */
+/** The `rows` rows of a batch that are not given yet; they begin at `from`. */
 interface HeldBatch {
   readonly batch: unknown;
+  readonly from: number;
   readonly rows: number;
 }
 
+/** Such rows to give next, up to the end of the batch or, if that is held on, fewer. */
+interface Piece extends HeldBatch {
+  readonly isHeldOn: boolean;
+}
+
 interface RebatchState {
-  readonly held: readonly HeldBatch[];
+  readonly held: readonly Omit<HeldBatch, "from">[];
   readonly empty: unknown;
   readonly turn: number;
   readonly inputEnded: boolean;
@@ -99,7 +105,7 @@ class RebatchIterator extends ElementwiseIterator {
   readonly #meter: BufferMeter;
   #held: HeldBatch[] = [];
   #rows = 0;
-  /** A batch of size 0, cut from the last element; undefined before the first. */
+  /** A batch of size 0 like the last element, in memory of its own; undefined before the first. */
   #empty: unknown;
   /** The index of the next size. */
   #turn = 0;
@@ -128,9 +134,9 @@ class RebatchIterator extends ElementwiseIterator {
     const rows = commonRows(KIND, flattenTree(element), treePaths(element));
     const batch = asBatch(element);
     if (this.#held.length > 0) assertJoinable(KIND, this.#held[0]!.batch, batch);
-    this.#empty = cutRows(batch, 0, 0);
+    this.#empty = copyTree(cutRows(batch, 0, 0));
     if (rows > 0) {
-      this.#held.push({ batch, rows });
+      this.#held.push({ batch, from: 0, rows });
       this.#rows += rows;
       this.#meter.enters(batch);
       this.#meter.holds(this.#held.length);
@@ -141,24 +147,34 @@ class RebatchIterator extends ElementwiseIterator {
   #give(size: number): unknown {
     // A short last batch does not advance to the next size, so that no empty batch follows.
     if (size === this.#sizes[this.#turn]) this.#turn = (this.#turn + 1) % this.#sizes.length;
-    const pieces: unknown[] = [];
+    if (size === 0) return this.stats.gave(copyTree(this.#empty));
+    const pieces = this.#take(size);
+    this.#meter.holds(this.#held.length);
+    if (pieces.length > 1) return this.stats.gave(joinRows(pieces.map(cut)));
+    const [piece] = pieces as [Piece];
+    // The consumer may transfer the memory of what it gets, and so must not get that of rows to come.
+    return this.stats.gave(piece.isHeldOn ? this.context.given(cut(piece)) : cut(piece));
+  }
+
+  /** Takes `size` rows from those held. A piece that then fails to be cut is not tried again. */
+  #take(size: number): Piece[] {
+    const pieces: Piece[] = [];
     for (let wanted = size; wanted > 0;) {
-      const { batch, rows } = this.#held[0]!;
+      const { batch, from, rows } = this.#held[0]!;
       const count = Math.min(wanted, rows);
-      pieces.push(count === rows ? batch : cutRows(batch, 0, count));
-      if (count === rows) this.#held.shift();
-      else this.#held[0] = { batch: cutRows(batch, count, rows), rows: rows - count };
+      const isHeldOn = count < rows;
+      pieces.push({ batch, from, rows: count, isHeldOn });
+      if (isHeldOn) this.#held[0] = { batch, from: from + count, rows: rows - count };
+      else this.#held.shift();
       wanted -= count;
     }
     this.#rows -= size;
-    this.#meter.holds(this.#held.length);
-    if (size === 0) return this.stats.gave(this.#empty);
-    return this.stats.gave(pieces.length === 1 ? pieces[0] : joinRows(pieces));
+    return pieces;
   }
 
   protected override ownState(): RebatchState {
     return {
-      held: [...this.#held],
+      held: this.#held.map((rest) => ({ batch: restOf(rest), rows: rest.rows })),
       empty: this.#empty,
       turn: this.#turn,
       inputEnded: this.#inputEnded,
@@ -167,7 +183,7 @@ class RebatchIterator extends ElementwiseIterator {
 
   protected override restoreOwn(state: unknown): void {
     const { held, empty, turn, inputEnded } = state as RebatchState;
-    this.#held = held.map(wholeState).map(({ batch, rows }) => ({ batch, rows }));
+    this.#held = held.map(wholeState).map(({ batch, rows }) => ({ batch, from: 0, rows }));
     this.#rows = held.reduce((sum, { rows }) => sum + rows, 0);
     this.#empty = empty;
     this.#turn = turn;
@@ -184,4 +200,13 @@ class RebatchIterator extends ElementwiseIterator {
     this.#inputEnded = true;
     this.#meter.holds(0);
   }
+}
+
+function restOf({ batch, from, rows }: HeldBatch): unknown {
+  return from === 0 ? batch : cutRows(batch, from, from + rows);
+}
+
+function cut(piece: Piece): unknown {
+  const { batch, from, rows, isHeldOn } = piece;
+  return isHeldOn ? cutRows(batch, from, from + rows) : restOf(piece);
 }

@@ -1,4 +1,5 @@
 /** Elements and errors as they go from one thread to another. */
+import { Buffer } from "node:buffer";
 import { LeatError, RaggedTensor, type Tensor, tensor } from "../../../mod.ts";
 import { pack, unpack } from "../../../data/threads/packing.ts";
 import { packError, unpackError } from "../../../data/threads/packed_error.ts";
@@ -24,6 +25,14 @@ Deno.test("pack keeps every kind of element", () => {
     new RaggedTensor(tensor(new Int32Array([1, 2, 3])), new BigInt64Array([0n, 1n, 3n])),
   ];
   for (const element of elements) assertEquals(sent(element), element);
+});
+
+Deno.test("pack sends a Buffer of Node.js as a Uint8Array in memory of its own", () => {
+  for (const length of [3, 5_000]) {
+    const buffer = Buffer.alloc(length, 7);
+    assertEquals(sent({ buffer }), { buffer: new Uint8Array(length).fill(7) });
+    assertEquals(buffer.length, length);
+  }
 });
 
 Deno.test("pack copies only the part of a buffer that an array shows, and leaves the array usable", () => {

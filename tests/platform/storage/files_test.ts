@@ -147,6 +147,10 @@ Deno.test("DenoFiles.list follows links, but ** enters no linked folder", async 
       ["b/link/*.txt", "b/link/1.txt"],
       ["b/*/1.txt", "b/link/1.txt"],
       ["b/up/*/link/1.txt", "b/up/b/link/1.txt"],
+      ["*/l*/**/*.txt", "b/link/1.txt"],
+      ["b/*/**/1.txt", "b/link/1.txt", "b/up/a/1.txt", "b/up/b/1.txt"],
+      ["**/up/**/a/*.txt", "b/up/a/1.txt"],
+      ["**/*/**/1.txt", "a/1.txt", "b/1.txt", "b/link/1.txt", "b/up/a/1.txt", "b/up/b/1.txt"],
     ];
     for (const [pattern, ...found] of cases) {
       assertEquals(

@@ -8,6 +8,7 @@ import {
   assertLess,
   assertStringIncludes,
 } from "../../../assert.ts";
+import { decimal } from "../../../../data/formats/parquet/lists.ts";
 import { BytesFile, readAll } from "../reading.ts";
 import { assertLaws, fileOf, rowsOf } from "../row_laws.ts";
 import {
@@ -116,6 +117,22 @@ Deno.test("parquet reads decimals as the nearest numbers", async () => {
   );
   const fixed = { type: "FIXED_LEN_BYTE_ARRAY", type_length: 5, ...decimal, ...required } as const;
   assertEquals(await values(writeColumn(data, [fixed])), data);
+});
+
+Deno.test("decimal rounds once, however many digits and whatever scale", () => {
+  const cases: [unscaled: number | bigint, scale: number, nearest: number][] = [
+    [7, 2, 0.07],
+    [2n ** 53n - 1n, 22, 9.007199254740991e-7],
+    [2n ** 53n + 1n, 1, 900719925474099.3],
+    [-123456789012345678901234567890n, 25, -12345.678901234567890123456789],
+    [3, 23, 3e-23],
+    [3, -2, 300],
+  ];
+  for (const [unscaled, scale, nearest] of cases) assertEquals(decimal(unscaled, scale), nearest);
+  for (let i = 1n; i < 1000n; i++) {
+    const unscaled = 2n ** 60n + i * 7_919n;
+    assertEquals(decimal(unscaled, 9), Number(`${unscaled}e-9`));
+  }
 });
 
 Deno.test("parquet reads unsigned integers, enumerations and JSON", async () => {

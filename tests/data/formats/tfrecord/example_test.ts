@@ -1,5 +1,6 @@
 /** `tf.train.Example`: bytes written by TensorFlow, every kind of feature, and mismatches. */
 
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import {
   assert,
   assertEquals,
@@ -48,6 +49,26 @@ Deno.test("encodeExample writes the bytes that TensorFlow does", () => {
     feature3: 0.9876,
   });
   assertEquals(written, TUTORIAL);
+});
+
+Deno.test("encodeExample writes the floats of a feature at once", () => {
+  const { float } = BinaryWriter.prototype;
+  BinaryWriter.prototype.float = () => {
+    throw new Error("wrote a single float");
+  };
+  try {
+    const floats = [0.5, -0, NaN, Infinity, -Infinity, 3.4e38, 1e-46];
+    const wanted = tensor(Float32Array.from(floats));
+    for (const f of [floats, Float64Array.from(floats), wanted]) {
+      assertEquals(parseExample(encodeExample({ f }), { f: { dtype: "float32", shape: [7] } }), {
+        f: wanted,
+      });
+    }
+    const error = assertThrows(() => encodeExample({ f: [Infinity, 1e39] }), LeatError);
+    assertStringIncludes(error.message, `feature "f" has 1e+39`);
+  } finally {
+    BinaryWriter.prototype.float = float;
+  }
 });
 
 Deno.test("numbers are read packed or not, in any order, and the last of two entries wins", () => {

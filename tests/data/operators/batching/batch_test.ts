@@ -215,6 +215,28 @@ Deno.test("batch stacks integers as 64 bits where the spec says so", async () =>
   assertEquals(await collectWithErrors(signed.batch(1)), ["error invalid_argument"]);
 });
 
+Deno.test("batch stacks numbers and bigints together where the spec says 64 bits", async () => {
+  for (const dtype of ["int64", "uint64"] as const) {
+    const spec = new TensorSpec(dtype, []);
+    const mixed = Dataset.from<number | bigint>([1, 2n ** 62n, 3n, 4]).map((x) => x, { spec });
+    for (const dataset of [mixed.batch(2), mixed.paddedBatch(2)]) {
+      assertEquals(await collect(dataset), [[1n, 2n ** 62n], [3n, 4n]]);
+    }
+    await assertCheckpointLaw(() => mixed.filter(() => true).batch(3));
+  }
+  const unspecified = Dataset.from<number | bigint>([1, 2n]).batch(2);
+  assertEquals(await collectWithErrors(unspecified), ["error invalid_argument", [1]]);
+});
+
+Deno.test("batch says which spec takes bigints beyond int64", async () => {
+  const big = Dataset.from([2n ** 63n]);
+  const error = await firstError(big.batch(1));
+  assertStringIncludes(error.message, "9223372036854775808n of element 0 in component 0");
+  assertStringIncludes(error.message, `{ spec: new TensorSpec("uint64", []) }`);
+  const spec = new TensorSpec("uint64", []);
+  assertEquals(await collect(big.map((x) => x, { spec }).batch(1)), [[2n ** 63n]]);
+});
+
 Deno.test("batch stacks byte strings of any length where the spec says bytes", async () => {
   const spec = new TensorSpec("bytes", []);
   const records = Dataset.from([new Uint8Array(1), new Uint8Array(2)]).map((x) => x, { spec });
@@ -255,6 +277,19 @@ Deno.test("paddedBatch pads every axis, and to fixed lengths where shapes say so
   assertEquals(await collect(element.paddedBatch(2)), [[[[1, 2], [0, 0]], [[3, 0], [4, 0]]]]);
   const fixed = element.paddedBatch(1, { paddedShapes: [null, 3], paddingValues: -1 });
   assertEquals(await collect(fixed), [[[[1, 2, -1]]], [[[3, -1, -1], [4, -1, -1]]]]);
+});
+
+Deno.test("paddedBatch copies rows that differ only in the first axis each at once", async () => {
+  let runs = 0;
+  const rows = [3, 2].map((length) => {
+    const data = new Float32Array(length * 2).fill(length);
+    const subarray = (from?: number, to?: number) => (runs++, data.slice(from, to));
+    return new Tensor("float32", [length, 2, 1], Object.assign(data, { subarray }));
+  });
+  const dataset = Dataset.range(2).map((i) => rows[i]!).paddedBatch(2);
+  const [batch] = await Array.fromAsync(dataset);
+  assertEquals([batch!.shape, runs], [[2, 3, 2, 1], 2]);
+  assertEquals([...batch!.data as Float32Array], [3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 0, 0]);
 });
 
 Deno.test("paddedBatch takes shapes and values per component", async () => {

@@ -1,7 +1,13 @@
 /** `rebatch` and `raggedBatch`, and `unbatch` of their results. */
 
 import { Dataset, LeatError, RaggedTensor, Tensor, tensor, TensorSpec } from "../../../../mod.ts";
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertStrictEquals,
+  assertStringIncludes,
+  assertThrows,
+} from "../../../assert.ts";
 import { assertCheckpointLaw } from "../../lib/checkpoint_law.ts";
 import { collect, collectWithErrors, failingOn } from "../../lib/collect.ts";
 
@@ -58,13 +64,68 @@ Deno.test("rebatch keeps structure, axes, dtypes, text, ragged tensors and nulls
   assertEquals(await collect(arrays), [[1, 2], [3, 4]]);
 });
 
-Deno.test("rebatch copies nothing if a batch is cut from one batch", async () => {
-  const big = Dataset.range(6).batch(6).cache();
-  const [whole] = await Array.fromAsync(big);
-  const parts = await Array.fromAsync(big.rebatch([2, 4]));
-  for (const part of parts) {
-    assertEquals((part.data as Float64Array).buffer, (whole!.data as Float64Array).buffer);
+/** The elements as arrays, each transferred, as to another thread, before the next is read. */
+async function collectTransferring(dataset: Dataset<Tensor | RaggedTensor>): Promise<unknown[]> {
+  const read: unknown[] = [];
+  for await (const element of dataset) {
+    read.push(element.toArray());
+    const { data } = element instanceof RaggedTensor ? element.values : element;
+    structuredClone(data, { transfer: [(data as Int32Array<ArrayBuffer>).buffer] });
   }
+  return read;
+}
+
+Deno.test("rebatch and unbatch lose no rows if the elements they gave are transferred", async () => {
+  const batches = Dataset.range(10).map((x) => Int32Array.of(x, x)).batch(6);
+  const ragged = growing(7).raggedBatch(5) as Dataset<RaggedTensor>;
+  const results: Dataset<Tensor | RaggedTensor>[] = [batches.unbatch(), ragged.unbatch()];
+  for (const size of [2, 4, [0, 1, 3]]) results.push(batches.rebatch(size), ragged.rebatch(size));
+  for (const result of results) {
+    const wanted = (await Array.fromAsync(result)).map((element) => element.toArray());
+    assertEquals(await collectTransferring(result), wanted);
+  }
+});
+
+Deno.test("rebatch copies nothing if a batch is cut from one batch and only read", async () => {
+  const data = new Float64Array(6);
+  const whole = Dataset.range(1).map(() => new Tensor("float64", [6], data));
+  await using iterator = whole.rebatch([2, 4]).iterator({ isReadOnly: true });
+  for await (const part of iterator) assertStrictEquals(part.data.buffer, data.buffer);
+});
+
+Deno.test("rebatch copies each text once, however many batches it cuts", async () => {
+  let copied = 0;
+  class Texts extends Array<string> {
+    override slice(from?: number, to?: number): string[] {
+      const part = super.slice(from, to);
+      copied += part.length;
+      return part;
+    }
+  }
+  const texts = Texts.from({ length: 100 }, (_, i) => `${i}`);
+  const whole = Dataset.range(1).map(() => new Tensor("string", [100], texts));
+  assertEquals((await collect(whole.rebatch(4))).flat(), [...texts]);
+  assertEquals(copied, 100);
+});
+
+Deno.test("rebatch fails once for rows that are gone, and ends", async () => {
+  const data = new Float32Array(6);
+  const rebatched = Dataset.range(1).map(() => data).rebatch(2);
+  await using iterator = rebatched.iterator();
+  await iterator.next();
+  structuredClone(data, { transfer: [data.buffer] });
+  const read = () => iterator.next().then(({ done }) => done, () => "failed");
+  assertEquals([await read(), await read(), await read()], ["failed", "failed", true]);
+});
+
+Deno.test("rebatch's empty batches are independent", async () => {
+  const read: unknown[] = [];
+  const batches = Dataset.range(2).map((x) => ({ x })).batch(2).rebatch([0, 1]);
+  for await (const batch of batches as Dataset<Partial<{ x: Tensor }>>) {
+    read.push(batch.x?.toArray());
+    delete batch.x;
+  }
+  assertEquals(read, [[], [0], [], [1], []]);
 });
 
 Deno.test("rebatch knows the shape of its batches when tf.data does", () => {
@@ -181,11 +242,14 @@ Deno.test("raggedBatch continues from every checkpoint with the rows it held", a
 });
 
 Deno.test("unbatch gives rows that do not keep their batch alive", async () => {
-  const rows = Dataset.range(64).map((x) => new Float32Array(512).fill(x)).batch(64).unbatch();
-  const read = await Array.fromAsync(rows as Dataset<Tensor<"float32">>);
-  assertEquals(read.map(({ data }) => data[511]), Array.from({ length: 64 }, (_, x) => x));
-  const bytes = read.map(({ data }) => data.buffer.byteLength);
-  assertEquals(new Set(bytes), new Set([16_384]));
+  const rows = Dataset.range(64).map((x) => new Float32Array(512).fill(x)).batch(64)
+    .unbatch() as Dataset<Tensor<"float32">>;
+  for (const [isReadOnly, bytes] of [[true, 16_384], [false, 2048]] as const) {
+    await using iterator = rows.iterator({ isReadOnly });
+    const read = await Array.fromAsync(iterator);
+    assertEquals(read.map(({ data }) => data[511]), Array.from({ length: 64 }, (_, x) => x));
+    assertEquals(new Set(read.map(({ data }) => data.buffer.byteLength)), new Set([bytes]));
+  }
 });
 
 Deno.test("unbatch and rebatch refuse scalars, also byte strings, by the spec of their input", () => {
