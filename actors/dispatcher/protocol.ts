@@ -343,7 +343,7 @@ export interface DispatcherProtocol {
    * The next piece of a save's work for a task. The request reports the result or failure of the
    * piece before. A task has one piece at a time; a repeated request gets the same piece. The
    * answer waits until there is work; a request with a report gets `"later"` instead. Null: the
-   * save is over.
+   * save is over. If it has failed, one task gets the work `"failure"`, which is its last.
    * @throws as `getSplit` for a task that has ended.
    */
   getSaveWork(request: {

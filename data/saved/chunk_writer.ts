@@ -6,15 +6,23 @@ import { type Chunk, within } from "./manifest.ts";
 import { encodeElement } from "./stored_element.ts";
 
 /** Default size in bytes after which a new file begins: `chunkBytesMax`. */
-export const CHUNK_BYTES_MAX: number = 256 << 20;
+const CHUNK_BYTES_MAX = 256 << 20;
 
-/** Elements are compressed and appended in blocks of at least this many bytes. */
+/** Elements are compressed and appended in blocks of this many bytes, or of what the file lacks. */
 const BLOCK_BYTES = 1 << 20;
 /**
  * A smaller block is appended with the first element after this time: readers that wait see by the
  * growing file that a slow writer is alive.
  */
 const BLOCK_MS = 1_000;
+
+interface ChunkOptions {
+  /** Default 0. */
+  readonly shard?: number;
+  readonly compress: boolean;
+  /** The size in bytes at which it is full. Default 256 MiB. */
+  readonly bytesMax?: number | undefined;
+}
 
 /** Gathers elements into blocks, and appends the blocks to a file that is not committed yet. */
 export class ChunkWriter {
@@ -23,34 +31,45 @@ export class ChunkWriter {
   readonly #name: string;
   readonly #shard: number;
   readonly #compress: boolean;
+  readonly #bytesMax: number;
   #count = 0;
   #sizeBytes = 0;
   #block: Uint8Array[] = [];
   #blockBytes = 0;
   #flushedAtMs: number;
 
-  private constructor(host: Host, file: NewFile, name: string, shard: number, compress: boolean) {
+  private constructor(
+    host: Host,
+    file: NewFile,
+    name: string,
+    { shard = 0, compress, bytesMax = CHUNK_BYTES_MAX }: ChunkOptions,
+  ) {
     this.#host = host;
     this.#flushedAtMs = host.nowMs();
     this.#file = file;
     this.#name = name;
     this.#shard = shard;
     this.#compress = compress;
+    this.#bytesMax = bytesMax;
   }
 
   static async begin(
     host: Host,
     folder: string,
     name: string,
-    shard: number,
-    compress: boolean,
+    options: ChunkOptions,
   ): Promise<ChunkWriter> {
     const file = await host.newFiles.create(within(folder, name));
-    return new ChunkWriter(host, file, name, shard, compress);
+    return new ChunkWriter(host, file, name, options);
   }
 
   get sizeBytes(): number {
     return this.#sizeBytes;
+  }
+
+  /** Whether the next element belongs in a new file. */
+  get isFull(): boolean {
+    return this.#sizeBytes >= this.#bytesMax;
   }
 
   /** Adds an element. Returns a promise if a block must be written. */
@@ -59,7 +78,7 @@ export class ChunkWriter {
     this.#count++;
     this.#block.push(record);
     this.#blockBytes += record.length;
-    const isDue = this.#blockBytes >= BLOCK_BYTES ||
+    const isDue = this.#blockBytes >= Math.min(BLOCK_BYTES, this.#bytesMax - this.#sizeBytes) ||
       this.#host.nowMs() - this.#flushedAtMs >= BLOCK_MS;
     return isDue ? this.#flush() : undefined;
   }

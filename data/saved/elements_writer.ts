@@ -5,7 +5,7 @@ import { hex64, type Host, type NewFile } from "../host.ts";
 import { type ElementSpec, mergeSpecs } from "../elements/spec.ts";
 import { isWhole, missingIn } from "../elements/spec_check.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
-import { CHUNK_BYTES_MAX, ChunkWriter } from "./chunk_writer.ts";
+import { ChunkWriter } from "./chunk_writer.ts";
 import { entryName, Ledger, type LedgerHead } from "./ledger.ts";
 import {
   type Chunk,
@@ -262,9 +262,11 @@ export class ElementsWriter {
 
   async #beginChunk(element: unknown, shard: number): Promise<void> {
     const number = String(this.#begun++).padStart(6, "0");
-    const compress = this.#options.compression === "gzip";
+    const { compression, chunkBytesMax: bytesMax } = this.#options;
+    const compress = compression === "gzip";
     const name = `${this.#id}-${number}.tfrecord${compress ? ".gz" : ""}`;
-    const chunk = await ChunkWriter.begin(this.#host, this.#folder, name, shard, compress);
+    const options = { shard, compress, bytesMax };
+    const chunk = await ChunkWriter.begin(this.#host, this.#folder, name, options);
     if (this.#abandoned) chunk.abandon();
     this.#expectActive();
     this.#open.set(shard, chunk);
@@ -275,8 +277,7 @@ export class ElementsWriter {
     const before = chunk.sizeBytes;
     const written = chunk.write(element);
     this.#sizeBytes += chunk.sizeBytes - before;
-    const { chunkBytesMax = CHUNK_BYTES_MAX } = this.#options;
-    if (written === undefined && chunk.sizeBytes < chunkBytesMax) return;
+    if (written === undefined && !chunk.isFull) return;
     return this.#afterWriting(chunk, shard, written);
   }
 
@@ -286,9 +287,7 @@ export class ElementsWriter {
     written: void | Promise<void>,
   ): Promise<void> {
     await written;
-    if (chunk.sizeBytes >= (this.#options.chunkBytesMax ?? CHUNK_BYTES_MAX)) {
-      await this.#closeChunk(shard, chunk);
-    }
+    if (chunk.isFull) await this.#closeChunk(shard, chunk);
   }
 
   async #closeChunk(shard: number, chunk: ChunkWriter): Promise<void> {

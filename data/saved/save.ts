@@ -163,11 +163,10 @@ function notSaved(folder: string, head: LedgerHead | undefined): LeatError {
   }
   const { failure, joint } = head;
   const again = joint === undefined ? "save()" : "distributedSave()";
+  // The message of a failure ends with what to do.
   const why = failure === undefined
     ? `it is still being written, or its writer ended early (${missing}). Read it while it is written with { wait: true }, or ` +
-      `call ${again} again`
-    : `saving it has failed: ${
-      LeatError.fromWire(failure).message
-    } Call ${again} again to continue`;
-  return new LeatError("not_found", `load: ${folder} holds no saved dataset yet: ${why}.`);
+      `call ${again} again.`
+    : `saving it has failed: ${LeatError.fromWire(failure).message}`;
+  return new LeatError("not_found", `load: ${folder} holds no saved dataset yet: ${why}`);
 }

@@ -378,12 +378,17 @@ class SavingRun {
     await node.host.sleep(rng.between(0, this.#lateMaxMs));
     const isReplaced = this.#plot.startsWith("replaced");
     for (let readings = isReplaced ? READINGS : 1; readings > 0; readings--) {
-      await this.#readOnce(node, who, rng);
+      while (await this.#readOnce(node, who, rng) === "cancelled") await node.host.sleep(AGAIN_MS);
       this.#checkpoint = undefined;
     }
   }
 
-  async #readOnce(node: SimNode, who: string, rng: SimRandom): Promise<void> {
+  /** Reads once, unless a save is cancelled that its program requests again. */
+  async #readOnce(
+    node: SimNode,
+    who: string,
+    rng: SimRandom,
+  ): Promise<"cancelled" | undefined> {
     const iterator = await this.#load(node);
     let position = this.loading.start;
     try {
@@ -393,7 +398,10 @@ class SavingRun {
       }
       for (;;) {
         const { done, value } = await iterator.next();
-        if (done) return this.loading.ended(position, who);
+        if (done) {
+          this.loading.ended(position, who);
+          return undefined;
+        }
         position = this.loading.took(position, textOf({ element: value }), who);
         this.#crashes.delivered(this.loading.delivered);
         if (rng.chance(SAVE_PROBABILITY)) {
@@ -401,8 +409,13 @@ class SavingRun {
         }
       }
     } catch (error) {
-      if (!READING_MAY_FAIL.includes(this.#plot) && !isStorageFailure(error)) throw error;
-      this.cluster.counters.tally(`reader_${LeatError.from(error).code}`);
+      const { code } = LeatError.from(error);
+      const isCancelled = this.#plot === "in_turn" && code === "aborted";
+      const mayFail = isCancelled || READING_MAY_FAIL.includes(this.#plot) ||
+        isStorageFailure(error);
+      if (!mayFail) throw error;
+      this.cluster.counters.tally(`reader_${code}`);
+      return isCancelled ? "cancelled" : undefined;
     } finally {
       await iterator.return();
     }

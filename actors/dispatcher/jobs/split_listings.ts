@@ -162,7 +162,7 @@ export class SplitListings {
         continue;
       }
       this.#late.delete(worker.name);
-      if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, outcome);
+      this.#options.onListed(iterationId, outcome);
       return;
     }
   }

@@ -11,6 +11,7 @@ import { checkSplitBytes, type Quotas } from "./quotas.ts";
 import type { SaveAnswer, SaveRequest } from "../modes/save/saving.ts";
 import { digestOfSplits, type SplitBounds } from "../../../data/sharding/split_table.ts";
 import { assignSplit, type SplitAnswer, type SplitRequest } from "../modes/splits.ts";
+import type { Iteration } from "../state/entities.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 import type { Transactions } from "../transactions.ts";
@@ -140,13 +141,16 @@ export class TaskRequests {
       this.#state.modeOf(iteration).needsSplits;
   }
 
+  /** A save that was cancelled meanwhile has begun, too: only then can its end be written. */
   #listed(iterationId: number, listing: Listing): void {
-    this.#transactions.runUnrequested(({ append }) => {
-      const error = "error" in listing
-        ? listing.error
-        : this.#refusalOf(iterationId, listing.bounds);
+    this.#transactions.runUnrequested(({ append, state }) => {
+      const iteration = state.iterations.get(iterationId);
+      if (iteration === undefined) return;
+      const error = "error" in listing ? listing.error : this.#refusalOf(iteration, listing.bounds);
       if (error !== undefined) {
-        append({ type: "iteration_failed", iterationId, error: error.toWire() });
+        if (iteration.error === null) {
+          append({ type: "iteration_failed", iterationId, error: error.toWire() });
+        }
       } else if ("bounds" in listing) {
         const { bounds, begun } = listing;
         append({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
@@ -156,9 +160,8 @@ export class TaskRequests {
   }
 
   /** The error if the table of splits exceeds a quota. */
-  #refusalOf(iterationId: number, bounds: SplitBounds): LeatError | undefined {
-    const { iterations, jobs } = this.#state;
-    const { owner } = jobs.get(iterations.get(iterationId)!.jobId)!;
+  #refusalOf({ jobId }: Iteration, bounds: SplitBounds): LeatError | undefined {
+    const { owner } = this.#state.jobs.get(jobId)!;
     try {
       checkSplitBytes(this.#state, owner, bytesOfSplits(bounds), this.#quotas);
       return undefined;

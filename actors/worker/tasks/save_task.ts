@@ -102,25 +102,17 @@ class SaveTask {
     while (!this.#ended) {
       this.#isIdle = last === undefined;
       const work = await this.#ask(report);
-      if (work === null) {
-        if (last !== undefined) await this.#noteFailure(last, report);
-        return this.#options.onCompleted();
-      }
+      if (work === null) return this.#options.onCompleted();
       if (work === undefined) return this.#isDraining ? undefined : this.#options.onFenced();
       last = work === "later" ? undefined : work;
       this.#isIdle = false;
+      if (last?.work === "failure") {
+        // If this fails, the readers of the folder time out.
+        await this.#run(last);
+        return this.#options.onCompleted();
+      }
       report = last === undefined ? {} : await this.#do(last);
     }
-  }
-
-  /**
-   * Writes into the folder of the save why it failed. Call this after the dispatcher has accepted
-   * the failure: a task that was given up as dead must not write. If writing fails, the readers of
-   * the folder time out.
-   */
-  async #noteFailure({ owner, ...work }: SaveWork, { failed }: SaveReport): Promise<void> {
-    if (failed === undefined || !("id" in work)) return;
-    await this.#run({ work: "failure", owner, id: work.id, error: failed });
   }
 
   /** Requests the next piece of work; `undefined` if this task must take none. */

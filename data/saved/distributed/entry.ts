@@ -243,15 +243,16 @@ class EntryWriter {
     this.#specs.push(specOf(joined.element));
     this.#open ??= await this.#beginChunk();
     await this.#open.write(joined.element);
+    if (this.#open.isFull) await this.#closeChunk();
   }
 
   async #beginChunk(): Promise<ChunkWriter> {
-    const { host, settings: { folder, compression } } = this.#folder;
+    const { host, settings: { folder, compression, chunkBytesMax: bytesMax } } = this.#folder;
     const compress = compression === "gzip";
     const position = String(this.#chunks.length).padStart(6, "0");
     const suffix = compress ? ".tfrecord.gz" : ".tfrecord";
     const name = `${this.#work.id}-joined-${this.#attempt}-${position}${suffix}`;
-    return await ChunkWriter.begin(host, folder, name, 0, compress);
+    return await ChunkWriter.begin(host, folder, name, { compress, bytesMax });
   }
 
   async #closeChunk(): Promise<void> {

@@ -27,7 +27,10 @@ export interface DistributedSaveOptions extends Pick<DistributeOptions, "token" 
   readonly chunkBytesMax?: number;
   /** Called with the progress, about once a second. */
   readonly onProgress?: (progress: DistributedSaveProgress) => void;
-  /** Ends the save. What was written stays, and the next call resumes from there. */
+  /**
+   * Ends the save. What was written stays, and the next call resumes from there. Readers that wait
+   * get `aborted`.
+   */
   readonly signal?: AbortSignal;
 }
 

@@ -5,7 +5,7 @@ import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { specOf } from "../../elements/components.ts";
 import { type ElementSpec, mergeSpecs } from "../../elements/spec.ts";
-import { CHUNK_BYTES_MAX, ChunkWriter } from "../chunk_writer.ts";
+import { ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
 import { isRest, type Rest } from "../ledger.ts";
 import { checkChunks, type Chunk, readManifest, removeLeftover, within } from "../manifest.ts";
@@ -45,10 +45,9 @@ export class RunWriter {
 
   async write(element: unknown): Promise<void> {
     this.#mergeSpec(element);
-    const { chunkBytesMax = CHUNK_BYTES_MAX } = this.#folder.settings;
     const chunk = this.#open ??= await this.#beginChunk();
     await chunk.write(element);
-    if (chunk.sizeBytes >= chunkBytesMax) await this.#closeChunk();
+    if (chunk.isFull) await this.#closeChunk();
   }
 
   /** Writes the rows that a split leaves over. Rows of later splits will fill their batch. */
@@ -56,7 +55,10 @@ export class RunWriter {
     await this.#closeChunk();
     const file = `${this.#name}.rest`;
     const { host, settings } = this.#folder;
-    this.#rests ??= await ChunkWriter.begin(host, settings.folder, file, 0, false);
+    this.#rests ??= await ChunkWriter.begin(host, settings.folder, file, {
+      compress: false,
+      bytesMax: Infinity,
+    });
     await this.#rests.write(rows);
     this.#items.push({ rest: { sequence, index, file, record: this.#restCount++ } });
   }
@@ -110,11 +112,11 @@ export class RunWriter {
   }
 
   async #beginChunk(): Promise<ChunkWriter> {
-    const { host, settings: { folder, compression } } = this.#folder;
+    const { host, settings: { folder, compression, chunkBytesMax: bytesMax } } = this.#folder;
     const number = String(this.#chunkCount++).padStart(4, "0");
     const compress = compression === "gzip";
     const name = `${this.#name}-${number}.tfrecord${compress ? ".gz" : ""}`;
-    return await ChunkWriter.begin(host, folder, name, 0, compress);
+    return await ChunkWriter.begin(host, folder, name, { compress, bytesMax });
   }
 
   async #closeChunk(): Promise<void> {

@@ -12,13 +12,18 @@ export const SAVE = {
   save: { folder: "/saved", overwrite: false, fingerprint: hashBytes("numbers") },
 } as const;
 
+/** What a worker answers that begins a save of 900 splits. */
+export const BEGUN = {
+  ...{ id: "save", bounds: packSplits(tableOf(900)), runs: [] },
+  ...{ entries: 0, upTo: 0, elements: 0, sizeBytes: 0 },
+};
+
 /** Begins a save of 900 splits on one worker. */
 export async function openSave(
   cluster: TestCluster,
 ): Promise<{ worker: TestWorker; clientId: number; taskId: number }> {
   const worker = cluster.worker("w");
-  const none = { entries: 0, upTo: 0, elements: 0, sizeBytes: 0, runs: [] };
-  worker.begun = { id: "save", bounds: packSplits(tableOf(900)), ...none };
+  worker.begun = BEGUN;
   await worker.heartbeat();
   const { clientId } = await cluster.open(await cluster.dataset(), SAVE);
   const [taskId = 0] = await worker.heartbeat();

@@ -93,3 +93,23 @@ Deno.test("ElementsWriter.sizeBytes asks no open chunk for its size", async () =
     writer.abandon();
   }
 });
+
+Deno.test("ElementsWriter begins a new file after chunkBytesMax, however few bytes that is", async () => {
+  const elementBytes = 440;
+  for (const compression of [undefined, "gzip"] as const) {
+    for (const chunkBytesMax of [1_000, 50_000]) {
+      const options = { compression, chunkBytesMax };
+      const writer = await ElementsWriter.begin(new MemoryHost(), FOLDER, options);
+      for (let i = 0; i < 500; i++) {
+        await writer.write(crypto.getRandomValues(new Uint8Array(elementBytes)));
+      }
+      const { chunks } = await writer.finish();
+      assertEquals(chunks.reduce((sum, { count }) => sum + count, 0), 500);
+      for (const { sizeBytes } of chunks.slice(0, -1)) {
+        const isRight = sizeBytes >= chunkBytesMax && sizeBytes < chunkBytesMax + 2 * elementBytes;
+        assert(isRight, `${compression}: ${sizeBytes} bytes for ${chunkBytesMax}`);
+      }
+      assert(chunks.length > 1);
+    }
+  }
+});

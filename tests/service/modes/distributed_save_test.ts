@@ -205,7 +205,12 @@ testInline(
       for (const part of [path, "the gate is shut", "call distributedSave() again"]) {
         assert(error.message.includes(part), error.message);
       }
-      assert((await waiting).message.includes("the gate is shut"));
+      const alone = await assertRejects(() => Dataset.load(path), LeatError);
+      for (const { message } of [await waiting, alone]) {
+        const end = "the gate is shut. What was written stays; call distributedSave() again to " +
+          "continue.";
+        assert(message.endsWith(end), message);
+      }
       await open(gate);
       await save();
       assertEquals((await loaded<number[]>(path)).flat(), WANTED);
@@ -268,20 +273,25 @@ testInline(
 );
 
 testInline(
-  "a distributedSave that is given up leaves what it wrote, and is gone on with",
+  "a distributedSave that is given up leaves what it wrote, tells who waits, and is gone on with",
   async (start) => {
     await inFolder(async (folder) => {
       const [path, gate] = [`${folder}/saved`, `${folder}/gate`];
       await using cluster = await start({ workers: 2 });
+      const waiting = Dataset.load(path, { wait: { pollMs: 1 } })
+        .then((growing) => assertRejects(() => Array.fromAsync(growing), LeatError));
       const stop = new AbortController();
       const saving = distributedSave(gated(gate), path, cluster, { signal: stop.signal });
       await begun(path);
       stop.abort(new Error("enough"));
       await assertRejects(() => saving, Error, "enough");
+      const { code, message } = await waiting;
+      assertEquals(code, "aborted");
+      assertStringIncludes(message, `saving to ${path} was ended by a client`);
       const [{ name, iterations: [iteration] } = { name: "", iterations: [] }] =
         (await cluster.describe()).jobs;
-      const { clients, tasks, failure } = iteration!;
-      assertEquals([name, clients, tasks], [`distributedSave ${path}`, 0, []]);
+      const { clients, failure } = iteration!;
+      assertEquals([name, clients], [`distributedSave ${path}`, 0]);
       assertStringIncludes(failure!, `saving to ${path} was ended by a client`);
       await open(gate);
       await distributedSave(gated(gate), path, cluster);

@@ -3,12 +3,14 @@ import { LeatError, type WireError } from "../../../../core/error.ts";
 import { countText } from "../../../../data/amounts.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
 import type { Dataset, Iteration, Job, Task, TaskOfIteration } from "../../state/entities.ts";
-import { endTasksOf, parametersOf } from "../../jobs/iterations.ts";
+import { createTask, endTasksOf, parametersOf } from "../../jobs/iterations.ts";
 import type { AskWorker, Listing, ListingFailure } from "../../jobs/split_listings.ts";
+import { mayRead } from "../../jobs/targets.ts";
 import type { SaveNews } from "../../protocol_heartbeats.ts";
 import {
   assignSaveWork,
   hasSaveWork,
+  SAVE_CANCELLED,
   type SaveAnswer,
   saveOwner,
   type SaveRequest,
@@ -120,21 +122,27 @@ export class SaveMode extends Mode {
   }
 
   /**
-   * Ends the tasks, and gives the other clients an error. Written files stay, and the job is
+   * Ends the tasks, and gives the other clients an error. A new task writes the error into the
+   * folder, because the old ones may hang in a function. Written files stay, and the job is
    * remembered as if the save had failed: until then no other identity may replace them.
    */
   override cancel(tx: Transaction, iteration: Iteration): void {
     if (isSaveOver(iteration)) return;
     const { iterationId } = iteration;
-    const folder = parametersOf(tx.state, iteration).save?.folder;
+    const { state } = tx;
+    const parameters = parametersOf(state, iteration);
     const error = {
       code: "aborted" as const,
       message:
-        `distributedSave: saving to ${folder} was ended by a client. Call it again to continue.`,
+        `distributedSave: saving to ${parameters.save?.folder} was ended by a client. Call it again to continue.`,
+      details: { reason: SAVE_CANCELLED },
     };
     tx.append({ type: "iteration_failed", iterationId, error });
-    tx.append({ type: "iteration_finished", iterationId });
+    // Other workers lose their tasks with the client that leaves.
+    const last = state.tasksOfIteration(iterationId).values()
+      .find(({ worker }) => mayRead(parameters, null, state.workers.get(worker)!));
     endTasksOf(tx, iteration, "cancelled");
+    if (last !== undefined) createTask(tx, iteration, last.worker);
   }
 
   /** A save continues without clients. */

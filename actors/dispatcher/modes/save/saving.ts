@@ -2,6 +2,7 @@
  * Assigns the work of a save to workers: runs of splits, and entries of the folder's ledger. Only
  * workers touch files.
  */
+import type { WireError } from "../../../../core/error.ts";
 import { definedFields } from "../../../../core/tree.ts";
 import type { SaveWork } from "../../../../data/saved/distributed/work.ts";
 import type { AnswerOf, RequestOf } from "../../../runtime/protocol.ts";
@@ -44,8 +45,9 @@ export function hasSaveWork(
   iteration: Iteration,
   { taskId, done, failed, isLast }: SaveRequest,
 ): boolean {
-  if (isSaveOver(iteration)) return true;
-  const { saving } = iteration;
+  const { saving, error } = iteration;
+  // A worker that begins a cancelled save may still write to the folder.
+  if (isSaveOver(iteration)) return saving !== null || !isCancelled(error);
   if (saving === null) return false;
   return isLast === true || done !== undefined || failed !== undefined ||
     workOf(saving, taskId) !== undefined ||
@@ -61,7 +63,9 @@ export function assignSaveWork(
   const { state } = tx;
   recordResult(tx, { task, iteration }, request);
   const { saving } = iteration;
-  if (saving === null || isSaveOver(iteration)) return { work: null };
+  if (saving === null || isSaveOver(iteration)) {
+    return { work: lastWork(state, iteration, request) };
+  }
   const { taskId } = task;
   if (workOf(saving, taskId) === undefined) {
     if (request.isLast === true) return { work: "later" };
@@ -98,6 +102,29 @@ function recordResult(
     tx.append({ type: "save_entry_written", taskId, elements, sizeBytes });
     if (saving.isWhole) tx.append({ type: "iteration_finished", iterationId });
   }
+}
+
+/**
+ * The last work of a task, once the save is over. Tasks that were given up as dead must not write a
+ * failure into the folder, so this is the only way to it. The task that failed gets it, or if the
+ * save was cancelled, one that was created for it.
+ */
+function lastWork(
+  state: DispatcherState,
+  iteration: Iteration,
+  { failed }: SaveRequest,
+): SaveWork | null {
+  const { saving, error } = iteration;
+  if (saving === null || error === null) return null;
+  if (failed === undefined && !isCancelled(error)) return null;
+  return { work: "failure", owner: saveOwner(state, iteration), id: saving.id, error };
+}
+
+/** The `details.reason` of the error of a save that a client has ended. */
+export const SAVE_CANCELLED = "save_cancelled";
+
+function isCancelled(error: WireError | null): boolean {
+  return error?.details?.["reason"] === SAVE_CANCELLED;
 }
 
 type Assigned = SaveRun | { readonly upTo: number };

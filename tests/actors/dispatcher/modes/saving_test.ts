@@ -5,7 +5,7 @@ import type { SaveWork } from "../../../../data/saved/distributed/work.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
 import { settle, TestCluster } from "../lib.ts";
 import { report } from "../report/reports.ts";
-import { openSave, SAVE } from "../saves.ts";
+import { BEGUN, openSave, SAVE } from "../saves.ts";
 
 /** A cluster with a worker that can save nothing. */
 async function clusterOfOne(): Promise<{ cluster: TestCluster; datasetId: string }> {
@@ -150,4 +150,67 @@ Deno.test("getSaveWork counts left-over rows in the length of the next run, and 
   const { news } = await cluster.ask("clientHeartbeat", { clientId });
   assert(news?.kind === "save");
   assertEquals(news.progress.sizeBytes, 0);
+});
+
+Deno.test("releaseClient with cancel gives one worker a task that writes the end of the save into its folder", async () => {
+  await using cluster = await TestCluster.start();
+  const hidden = cluster.worker("hidden");
+  const workers = [hidden, cluster.worker("shown"), cluster.worker("other")];
+  hidden.place = { process: "its client's", isPrivate: true };
+  for (const worker of workers) worker.begun = BEGUN;
+  await hidden.heartbeat();
+  const { clientId } = await cluster.open(await cluster.dataset(), {
+    ...SAVE,
+    process: "its client's",
+  });
+  const beats = async () => await Promise.all(workers.map((worker) => worker.heartbeat()));
+  const before = (await beats()).flat();
+  assertEquals(before.length, 3);
+  for (const taskId of before) await cluster.ask("getSaveWork", { taskId });
+  await cluster.ask("releaseClient", { clientId, cancel: true });
+
+  for (const taskId of before) await cluster.refused("getSaveWork", { taskId });
+  const after = await beats();
+  assertEquals(after[0], [], "the client whose process it is in has left");
+  const [taskId = 0, ...others] = after.flat();
+  assertEquals(others, []);
+  const { work } = await cluster.ask("getSaveWork", { taskId });
+  assert(work !== null && work !== "later" && work.work === "failure");
+  assertEquals([work.id, work.error.code], [BEGUN.id, "aborted"]);
+  assertStringIncludes(work.error.message, "saving to /saved was ended by a client");
+});
+
+Deno.test("releaseClient with cancel has the end of a save written that has not begun yet", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w");
+  const begun = Promise.withResolvers<void>();
+  worker.listing = begun.promise;
+  worker.begun = BEGUN;
+  await worker.heartbeat();
+  const { clientId } = await cluster.open(await cluster.dataset(), SAVE);
+  await settle();
+  await cluster.ask("releaseClient", { clientId, cancel: true });
+  const [taskId = 0] = await worker.heartbeat();
+  const answer = cluster.ask("getSaveWork", { taskId });
+  await settle();
+  begun.resolve();
+  const { work } = await answer;
+  assert(work !== null && work !== "later" && work.work === "failure");
+  assertEquals([work.id, work.error.code], [BEGUN.id, "aborted"]);
+});
+
+Deno.test("getSaveWork gives the failure of a save to the task that failed alone", async () => {
+  await using cluster = await TestCluster.start();
+  const { taskId } = await openSave(cluster);
+  const other = cluster.worker("v");
+  const [otherId = 0] = await other.heartbeat();
+  await cluster.ask("getSaveWork", { taskId });
+  await cluster.ask("getSaveWork", { taskId: otherId });
+  const failed = new LeatError("data_loss", "element 7 is damaged").toWire();
+  for (let repeated = 0; repeated < 2; repeated++) {
+    const { work } = await cluster.ask("getSaveWork", { taskId, failed });
+    assert(work !== null && work !== "later" && work.work === "failure");
+    assertStringIncludes(work.error.message, 'Worker "w" could not save to /saved: element 7');
+  }
+  assertEquals(await cluster.ask("getSaveWork", { taskId: otherId }), { work: null });
 });

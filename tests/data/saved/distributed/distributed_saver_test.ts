@@ -19,8 +19,8 @@ function writerOf(
   dataset: Dataset<unknown>,
   host: Host = installedHost(),
   overwrite = false,
+  chunkBytesMax = 1 << 20,
 ) {
-  const chunkBytesMax = 1 << 20;
   const settings = {
     folder,
     overwrite,
@@ -92,6 +92,24 @@ function withFiles(host: Host, { onAppend, beforeCommit, afterCommit, onTaken }:
     entropy64: { value: () => host.entropy64() },
   });
 }
+
+Deno.test("DistributedSaver begins a new file after chunkBytesMax, also for batches of several splits", async () => {
+  // Each split of the second one has one row, which waits for others to fill its batch.
+  const numbers = Dataset.range(40);
+  for (const dataset of [numbers.batch(4), numbers.filter((x) => x % 3 > 0).batch(4)]) {
+    await inFolder(async (folder) => {
+      const writer = writerOf(folder, dataset, installedHost(), false, 1);
+      const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+      const count = begun.table[0]!.length;
+      const whole = { first: 0, count, ...await writer.do(run(begun, 0, count)) as RunReport };
+      await writer.do(entry(begun, 0, [whole]));
+      const saved = await Array.fromAsync(await Dataset.load(folder));
+      assertEquals(saved, await Array.fromAsync(dataset as Dataset<unknown>));
+      const files = (await namesIn(folder)).filter((name) => name.endsWith(".tfrecord"));
+      assertEquals(files.length, saved.length);
+    });
+  }
+});
 
 Deno.test("a full disk ends a run, which leaves nothing, and another worker continues", async () => {
   await inFolder(async (folder) => {
