@@ -13,7 +13,7 @@ import {
 } from "hyparquet";
 import { compressors as libraries } from "hyparquet-compressors";
 import { utf8Text } from "../../../core/bytes.ts";
-import { unzstd } from "../compression/bounded_codecs.ts";
+import { unbrotli, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, columnText, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
@@ -67,9 +67,13 @@ const FOOTER_END_BYTES = 8;
 /** The magic at both ends, and the length of the footer. */
 const SMALLEST_FILE_BYTES = 12;
 
-/** Replaces the library's zstd codec, which does not limit its output, and its LZ4, which is wrong. */
+/**
+ * Replaces the library's codecs of brotli and zstd, which do not limit their output, and its LZ4, which
+ * is wrong.
+ */
 const compressors: Compressors = {
   ...libraries,
+  BROTLI: (data, bytes) => unbrotli(data, bytes, "as its page says"),
   ZSTD: (data, bytes) => unzstd(data, bytes, "as its page says"),
   LZ4: unlz4Hadoop,
   LZ4_RAW: unlz4Block,

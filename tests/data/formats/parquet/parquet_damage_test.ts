@@ -1,6 +1,8 @@
 /** Damaged parquet files, and values that cannot be read. */
+import { brotliCompressSync, zstdCompressSync } from "node:zlib";
 import { LeatError } from "../../../../core/error.ts";
 import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
+import { concat } from "../reading.ts";
 import { rowsOf } from "../row_laws.ts";
 import { fileOfEmptyStructures, fileOfGroups, fileOfLists } from "./footers.ts";
 import { node, numbers, refusal, TEN, write, writeColumn } from "./written.ts";
@@ -63,6 +65,19 @@ Deno.test("parquet refuses a footer of lists in lists before they fill the stack
   const { code, message } = await refusal(fileOfLists(1_000_000));
   assertEquals(code, "data_loss");
   assertStringIncludes(message, "structures and lists are nested more than 32 deep");
+});
+
+Deno.test("parquet decompresses no page to more than its header says", async () => {
+  const longer = (page: Uint8Array) => concat(page, new Uint8Array(1_000_000));
+  const compressors = {
+    BROTLI: (page: Uint8Array) => new Uint8Array(brotliCompressSync(longer(page))),
+    ZSTD: (page: Uint8Array) => new Uint8Array(zstdCompressSync(longer(page))),
+  };
+  for (const codec of ["BROTLI", "ZSTD"] as const) {
+    const { code, message } = await refusal(write(TEN, { codec, compressors }));
+    assertEquals(code, "resource_exhausted");
+    assertStringIncludes(message, "decompresses to more than");
+  }
 });
 
 Deno.test("parquet gives a damaged row group as one error, and reads the next", async () => {
