@@ -130,7 +130,7 @@ export function loadFunction<F extends AnyFunction>(
 ): LoadedFunction<F> | Promise<LoadedFunction<F>> {
   const { fn, captures } = bound;
   if (fn instanceof PythonFunction) return callsPython(fn, captures, host.python);
-  const walked = captures && (walkOfReceived.get(captures) ?? walk(captures, loadedCaptures));
+  const walked = captures && (walkOfReceived.get(captures) ?? walk(captures, { loadedCaptures }));
   const unloaded = walked === undefined ? [] : unloadedIn(walked);
   if (typeof fn === "function" && unloaded.length === 0) return bound as LoadedFunction<F>;
   if (fn instanceof ModuleFunction || unloaded.some((fn) => fn instanceof ModuleFunction)) {
@@ -312,11 +312,16 @@ function deserializeCaptures(wire: unknown): Captures {
     if (!isPlainObject(entry) || !Array.isArray(entry.path) || !isPlainObject(entry.fn)) {
       throw malformed("a function among its captures is not { path, fn }");
     }
+    if (entry.path.length > TREE_DEPTH_MAX) throw tooDeep();
     values = replaceAt(values, entry.path, deserializeAlone(entry.fn));
   }
   const captures = values as Captures;
-  walkOfReceived.set(captures, walk(captures));
+  walkOfReceived.set(captures, walk(captures, { depthMax: TREE_DEPTH_MAX }));
   return captures;
+}
+
+function tooDeep(): LeatError {
+  return malformed(`its captures nest deeper than ${TREE_DEPTH_MAX} levels (TREE_DEPTH_MAX)`);
 }
 
 /** A copy of `tree` with `value` at `path`, which must exist. */
@@ -349,8 +354,23 @@ interface Walk {
 
 interface Found {
   readonly fn: UserFunction;
-  readonly path: Path;
-  readonly holder: Structure;
+  readonly key: string | number;
+  readonly holder: Place;
+}
+
+/** Where a structure is. A whole path for each would take memory with the square of the depth. */
+interface Place {
+  readonly structure: Structure;
+  readonly key: string | number;
+  /** `undefined` for the captures themselves. */
+  readonly holder: Place | undefined;
+  readonly depth: number;
+}
+
+function pathOf(key: string | number, holder: Place): Path {
+  const path = [key];
+  for (let at = holder; at.holder !== undefined; at = at.holder) path.push(at.key);
+  return path.reverse();
 }
 
 /**
@@ -363,22 +383,34 @@ function isStructure(value: unknown): value is Structure {
   return Array.isArray(value) || isPlainObject(value);
 }
 
-/** Given `loadedCaptures`, it passes over captures in which nothing has to be loaded. */
-function walk(captures: Captures, loadedCaptures?: WeakSet<object>): Walk {
+/**
+ * @param options.loadedCaptures Captures in which nothing has to be loaded: it passes over them.
+ * @param options.depthMax Limit of nesting for captures of others. Default: none.
+ */
+function walk(
+  captures: Captures,
+  { loadedCaptures, depthMax = Infinity }: {
+    readonly loadedCaptures?: WeakSet<object>;
+    readonly depthMax?: number;
+  } = {},
+): Walk {
   const functions: Found[] = [];
   const holders = new Map<Structure, Structure[]>([[captures, []]]);
-  const queue: { holder: Structure; path: Path }[] = [{ holder: captures, path: [] }];
-  for (const { holder, path } of queue) {
-    for (const [key, value] of Object.entries(holder)) {
+  const queue: Place[] = [{ structure: captures, key: "", holder: undefined, depth: 0 }];
+  for (const holder of queue) {
+    const { structure, depth } = holder;
+    if (depth >= depthMax) throw tooDeep();
+    for (const name of Object.keys(structure)) {
+      const value = structure[name];
       const isFunction = isUserFunction(value);
       if (!isFunction && !isStructure(value)) continue;
-      const inHolder = [...path, Array.isArray(holder) ? Number(key) : key];
-      if (isFunction) functions.push({ fn: value, path: inHolder, holder });
-      else if (loadedCaptures && holder === captures && isLoaded(value, loadedCaptures)) continue;
-      else if (holders.has(value)) holders.get(value)!.push(holder);
+      const key = Array.isArray(structure) ? Number(name) : name;
+      if (isFunction) functions.push({ fn: value, key, holder });
+      else if (loadedCaptures && depth === 0 && isLoaded(value, loadedCaptures)) continue;
+      else if (holders.has(value)) holders.get(value)!.push(structure);
       else {
-        holders.set(value, [holder]);
-        queue.push({ holder: value, path: inHolder });
+        holders.set(value, [structure]);
+        queue.push({ structure: value, key, holder, depth: depth + 1 });
       }
     }
   }
@@ -406,8 +438,8 @@ function isLoaded(root: Structure, known: WeakSet<object>): boolean {
 
 /** Every function among the captures that has to be loaded first. */
 function unloadedIn({ functions }: Walk): Unloaded[] {
-  return functions.flatMap(({ path, fn }) => {
-    if (fn instanceof PythonFunction) throw pythonCaptured(pathText(path));
+  return functions.flatMap(({ fn, key, holder }) => {
+    if (fn instanceof PythonFunction) throw pythonCaptured(pathText(pathOf(key, holder)));
     return typeof fn === "function" ? [] : [fn];
   });
 }
@@ -420,7 +452,9 @@ function withLoaded(
   { captures, functions, holders }: Walk,
   loaded: ReadonlyMap<unknown, unknown>,
 ): Captures {
-  const leading = new Set(functions.flatMap(({ fn, holder }) => loaded.has(fn) ? [holder] : []));
+  const leading = new Set(
+    functions.flatMap(({ fn, holder }) => loaded.has(fn) ? [holder.structure] : []),
+  );
   for (const structure of leading) holders.get(structure)!.forEach((holder) => leading.add(holder));
   const replaced = new Map<unknown, unknown>(loaded);
   const copies = [...leading].map((structure) => {

@@ -18,7 +18,7 @@ export interface FarSource {
 export interface FarRange {
   /** The offset of the first byte: the requested one, or 0 if the server sends the whole object. */
   readonly start: number;
-  /** Whether the server always sends the whole object. */
+  /** Whether the server's first answer was the whole object, which is then kept. */
   readonly whole: boolean;
   chunks(): AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
@@ -105,13 +105,17 @@ export class FarObject {
     return { start, whole: false, chunks: () => answer.chunks() };
   }
 
-  /** Handles an answer with the whole object. The answer may lack the object's size. */
+  /**
+   * Handles an answer with the whole object. The answer may lack the object's size. A later one gives
+   * only the range that it was asked for: otherwise each of many could be kept whole.
+   */
   async #whole(answer: HttpAnswer): Promise<FarRange> {
-    const length = answer.headers.get("content-length");
-    if (length !== null) {
+    const known = this.#version;
+    const length = answer.headers.get("content-length") ?? known?.sizeBytes;
+    if (length !== undefined) {
       if (Number(length) > WHOLE_OBJECT_BYTES_MAX) throw this.#tooLarge(`has ${length} bytes`);
       this.#check(answer, Number(length), 0);
-      return { start: 0, whole: true, chunks: () => answer.chunks() };
+      return { start: 0, whole: known === undefined, chunks: () => answer.chunks() };
     }
     const bytes = await answer.collect(WHOLE_OBJECT_BYTES_MAX);
     if (bytes === undefined) throw this.#tooLarge("has more");
@@ -128,7 +132,7 @@ export class FarObject {
 
   #empty(answer: HttpAnswer): FarRange {
     answer.cancel();
-    return { start: 0, whole: true, chunks: () => [] };
+    return { start: 0, whole: false, chunks: () => [] };
   }
 
   #check(answer: HttpAnswer, sizeBytes: number, start: number): void {

@@ -35,8 +35,14 @@ const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
   SlowDown: "unavailable",
 };
 
-/** Regions become part of a host name. A region in an answer must not be able to name another host. */
-const REGION = /^[a-z0-9-]+$/;
+/**
+ * Regions become a label of a host name, which has at most 63 characters. A region in an answer must not
+ * be able to name another host.
+ */
+const REGION = /^[a-z0-9-]{1,63}$/;
+
+/** Limit of the signing keys that are kept. A store may name another region for each request. */
+const SIGNING_KEYS_MAX = 1_000;
 
 /**
  * Buckets that can be part of a host name. The wildcard certificate covers one level of names, so no
@@ -57,7 +63,7 @@ export class S3Client {
   readonly #scheme: string;
   readonly #settings: S3Settings;
   readonly #client: HttpClient;
-  /** `aws4fetch` caches the signing keys of each day here. */
+  /** `aws4fetch` caches the signing keys of each day and region here. */
   readonly #signingKeys = new Map<string, ArrayBuffer>();
   /** The regions of buckets that are not in the configured region. */
   readonly #regions = new Map<string, string>();
@@ -126,6 +132,7 @@ export class S3Client {
     const url = `${this.#base(bucket, region)}${rest}`;
     // Without `redirected`: a signature is valid for one host only, and the bucket's host is known.
     if (credentials === undefined) return { name, url, headers };
+    if (this.#signingKeys.size >= SIGNING_KEYS_MAX) this.#signingKeys.clear();
     const signer = new AwsV4Signer({
       ...credentials,
       url,

@@ -7,7 +7,7 @@ import {
   type RecordBatch,
   RecordBatchReader,
 } from "apache-arrow";
-import { checkColumn, rowsHeld } from "./arrow_checks.ts";
+import { checkColumn, limitDictionaries, rowsHeld } from "./arrow_checks.ts";
 import { checkMapKeys, vectorValues } from "./arrow_values.ts";
 import { unlz4, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
@@ -28,7 +28,8 @@ const BLOCK_BYTES = 24;
 
 /**
  * Maximum decompressed bytes of the buffers of one record batch, which are all held in memory. Also
- * the maximum bytes of the dictionary entries that a list repeats.
+ * the maximum bytes of the dictionary entries that a list repeats, and of all dictionaries unless the
+ * file is larger.
  */
 const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
@@ -64,12 +65,14 @@ type Reader = AsyncRecordBatchFileReader | AsyncRecordBatchStreamReader;
  * beginning of the stream.
  *
  * @param columns Names at the top level of the schema; default: all.
+ * @param dictionaryBytesMax Maximum bytes of all dictionaries, unless the file is larger.
  * @throws {LeatError} `data_loss` for a file that is damaged or of another format; `not_found` for
  * a column that the file does not have; `unimplemented` for a schema with {@linkcode UNREAD_TYPES}.
  */
 export async function openArrow(
   source: SourceFile,
   columns: readonly string[] | undefined,
+  dictionaryBytesMax = ARROW_BATCH_BYTES_MAX,
 ): Promise<RowBlocks> {
   const bytes = ByteRanges.of("Arrow", source);
   if (bytes.sizeBytes === 0) throw bytes.damaged("it is empty");
@@ -77,6 +80,7 @@ export async function openArrow(
   try {
     const handle = new Handle(bytes);
     const reader = await RecordBatchReader.from(handle.forLibrary()) as Reader;
+    handle.limitDictionaries(reader, Math.max(dictionaryBytesMax, bytes.sizeBytes));
     await reader.open({ autoDestroy: false });
     if (!(reader instanceof AsyncRecordBatchFileReader)) handle.readForwards();
     if (reader.schema === undefined) throw new Error("there is none");
@@ -137,6 +141,7 @@ class Handle {
    */
   #startMin = 0;
   #isStream = false;
+  #checkDictionaries = () => {};
 
   constructor(bytes: ByteRanges) {
     this.#bytes = bytes;
@@ -151,11 +156,22 @@ class Handle {
     this.#isStream = true;
   }
 
+  /** Limits the bytes of the reader's dictionaries. A schema within a stream makes others. */
+  limitDictionaries(reader: Reader, bytesMax: number): void {
+    let limited: Reader["dictionaries"] | undefined;
+    this.#checkDictionaries = () => {
+      if (reader.dictionaries === limited) return;
+      limited = reader.dictionaries;
+      limitDictionaries(limited, bytesMax);
+    };
+  }
+
   stat() {
     return Promise.resolve({ size: this.#bytes.sizeBytes });
   }
 
   async read(into: Uint8Array, offset: number, length: number, position: number) {
+    this.#checkDictionaries();
     if (this.#isStream && position < this.#startMin) {
       throw new Error(`a length in it points back to byte ${position}`);
     }

@@ -4,7 +4,7 @@
  * The library trusts them. If several lists shared the same items, at each of a few levels, one row
  * of a small file would have billions of items.
  */
-import { type Data, DataType } from "apache-arrow";
+import { type Data, DataType, type Vector } from "apache-arrow";
 import { LeatError } from "../../../core/error.ts";
 
 /**
@@ -129,4 +129,23 @@ function entryBytes(chunks: readonly Data[], entry: number): number {
     return children.length > 0 || dictionary !== undefined ? chunk.byteLength : 8 * (stride ?? 1);
   }
   return 0;
+}
+
+/** The dictionaries of a file or stream, by their ids. */
+type Dictionaries = Map<number, Vector>;
+
+/**
+ * Makes the library's dictionaries refuse what exceeds `bytesMax` together: it holds them all, and each
+ * may be compressed to a few bytes.
+ */
+export function limitDictionaries(dictionaries: Dictionaries, bytesMax: number): void {
+  let bytes = 0;
+  dictionaries.set = (id, vector) => {
+    bytes += vector.byteLength - (dictionaries.get(id)?.byteLength ?? 0);
+    if (bytes <= bytesMax) return Map.prototype.set.call(dictionaries, id, vector) as Dictionaries;
+    throw new LeatError(
+      "resource_exhausted",
+      `its dictionaries have ${bytes} bytes, more than ${bytesMax} (ARROW_BATCH_BYTES_MAX)`,
+    );
+  };
 }

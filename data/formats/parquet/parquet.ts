@@ -13,7 +13,7 @@ import {
 } from "hyparquet";
 import { compressors as libraries } from "hyparquet-compressors";
 import { utf8Text } from "../../../core/bytes.ts";
-import { unzstd } from "../compression/bounded_codecs.ts";
+import { unbrotli, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, columnText, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
@@ -27,13 +27,16 @@ import {
   valuesStart,
 } from "./page_data_check.ts";
 import { unlz4Block, unlz4Hadoop } from "../compression/lz4_blocks.ts";
-import { checkPages } from "./parquet_pages.ts";
+import { checkPages, PAGES_MAX } from "./parquet_pages.ts";
 import { type ColumnPiece, piecesOf } from "./parquet_pieces.ts";
 import { thriftEnd } from "./thrift_check.ts";
 import { type ParquetValues, plainSchema, usesTexts, valuesOf } from "./parquet_values.ts";
 import type { RowBlocks, Rows } from "../row_blocks.ts";
 
-/** Maximum decompressed bytes of the chosen columns of one row group: all are held in memory. */
+/**
+ * Maximum bytes of the chosen columns of one row group, compressed or not: all are held in memory. Also
+ * the maximum of what the lists in a row repeat of a dictionary.
+ */
 export const ROW_GROUP_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 /**
@@ -67,9 +70,13 @@ const FOOTER_END_BYTES = 8;
 /** The magic at both ends, and the length of the footer. */
 const SMALLEST_FILE_BYTES = 12;
 
-/** Replaces the library's zstd codec, which does not limit its output, and its LZ4, which is wrong. */
+/**
+ * Replaces the library's codecs of brotli and zstd, which do not limit their output, and its LZ4, which
+ * is wrong.
+ */
 const compressors: Compressors = {
   ...libraries,
+  BROTLI: (data, bytes) => unbrotli(data, bytes, "as its page says"),
   ZSTD: (data, bytes) => unzstd(data, bytes, "as its page says"),
   LZ4: unlz4Hadoop,
   LZ4_RAW: unlz4Block,
@@ -134,7 +141,7 @@ export async function openParquet(
         const tree = trees.get(name)!;
         const isFlat = tree.children.length === 0 && tree.element.repetition_type !== "REPEATED";
         const parsers = usesTexts(tree) ? STRICT_PARSERS : PARSERS;
-        return { name, values: valuesOf(tree), isFlat, parsers };
+        return { name, values: valuesOf(tree, ROW_GROUP_BYTES_MAX), isFlat, parsers };
       },
     );
     return new ParquetBlocks(
@@ -310,24 +317,31 @@ class ParquetBlocks implements RowBlocks {
 
   #checkChunks(columns: readonly ColumnMetaData[], block: number): void {
     let sizeBytes = 0n;
-    for (
-      const { codec, path_in_schema: path, total_uncompressed_size: bytes, num_values: values }
-        of columns
-    ) {
+    let storedBytes = 0n;
+    for (const column of columns) {
+      const { codec, path_in_schema: path, num_values: values } = column;
+      const { total_uncompressed_size: bytes, total_compressed_size: stored } = column;
       if (codec !== "UNCOMPRESSED" && compressors[codec] === undefined) {
         const supported = Object.keys(compressors).join(", ");
         throw this.#bytes.unsupported(
           `column ${path.join(".")} is compressed with ${codec}; supported are ${supported}`,
         );
       }
-      if (bytes < 0n || values < 0n) {
+      if (bytes < 0n || stored < 0n || values < 0n) {
         throw this.#bytes.damaged(
-          `column ${
-            path.join(".")
-          } of row group ${block} claims ${bytes} bytes and ${values} values`,
+          `column ${path.join(".")} of row group ${block} claims ${stored} bytes, ${bytes} ` +
+            `decompressed bytes and ${values} values`,
         );
       }
-      sizeBytes += bigMax(bytes, values * BigInt(VALUE_BYTES));
+      storedBytes += stored;
+      sizeBytes += bigMax(bigMax(bytes, stored), values * BigInt(VALUE_BYTES));
+    }
+    // Otherwise columns could share bytes, and each would hold them in memory.
+    if (storedBytes > this.#bytes.sizeBytes) {
+      throw this.#bytes.damaged(
+        `the columns of row group ${block} claim ${storedBytes} bytes, and the file has ` +
+          `${this.#bytes.sizeBytes}`,
+      );
     }
     if (sizeBytes <= ROW_GROUP_BYTES_MAX) return;
     throw this.#bytes.refused(
@@ -343,10 +357,13 @@ class ParquetBlocks implements RowBlocks {
     chunks: ReadonlyMap<number, ArrayBuffer>,
     { name, isFlat }: Column,
   ): Part[] {
+    let pagesLeft = PAGES_MAX;
     const leaves = group.columns.flatMap(({ meta_data: column }) => {
       if (column?.path_in_schema[0] !== name) return [];
       const bytes = chunks.get(startOf(column))!;
-      return [{ bytes, column, pages: checkPages(bytes, column, ROW_GROUP_BYTES_MAX) }];
+      const pages = checkPages(bytes, column, ROW_GROUP_BYTES_MAX, pagesLeft);
+      pagesLeft -= pages.length;
+      return [{ bytes, column, pages }];
     });
     const [leaf] = leaves;
     if (!isFlat || leaf === undefined) return [{ pieces: leaves, rows: group.num_rows }];

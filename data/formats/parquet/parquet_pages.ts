@@ -33,6 +33,12 @@ const EXPANSION_MAX: Readonly<Partial<Record<ColumnMetaData["codec"], number>>> 
  */
 const PAGE_VALUES_MAX = 2 ** 25;
 
+/**
+ * Maximum pages of a column of a row group, in all its leaves. Each takes about 240 bytes of memory, and
+ * may be as short as 5 bytes.
+ */
+export const PAGES_MAX = 2 ** 20;
+
 /** A page of a column, from its header to the end of its data. */
 export interface Page {
   readonly start: number;
@@ -52,7 +58,8 @@ export interface Page {
  * the column, and match their checksums if they have any.
  *
  * @param bytesMax Maximum decompressed bytes of all pages together.
- * @throws {LeatError} `resource_exhausted` beyond `bytesMax`, `unimplemented` for an encoding that
+ * @param pagesMax Maximum pages: what other leaves of the column have left of {@linkcode PAGES_MAX}.
+ * @throws {LeatError} `resource_exhausted` beyond `bytesMax` or `pagesMax`, `unimplemented` for an encoding that
  * the library does not decode.
  * @throws {Error} Names the damaged page.
  */
@@ -60,12 +67,19 @@ export function checkPages(
   chunk: ArrayBuffer,
   column: ColumnMetaData,
   bytesMax: number,
+  pagesMax = PAGES_MAX,
 ): Page[] {
   const reader = { view: new DataView(chunk), offset: 0 };
   const pages: Page[] = [];
   let values = 0;
   let decompressed = 0;
   for (let page = 0; reader.offset < chunk.byteLength - 1; page++) {
+    if (page === pagesMax) {
+      throw new LeatError(
+        "resource_exhausted",
+        `it has more than ${PAGES_MAX} pages (PAGES_MAX); write larger pages`,
+      );
+    }
     const start = reader.offset;
     try {
       thriftEnd(new Uint8Array(chunk), start);

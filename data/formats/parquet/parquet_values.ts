@@ -46,30 +46,79 @@ export function usesTexts({ element, children }: SchemaTree): boolean {
 }
 
 /**
- * Returns the conversion for a part of the file's schema. It refuses a text that is still bytes,
- * because they are not UTF-8.
- *
- * @throws {LeatError} `unimplemented` for a map or a struct whose keys cannot be those of an object.
+ * The most bytes in memory of a byte of JSON: two bytes may be a list, which may take 300 bytes when
+ * parsed.
  */
-export function valuesOf(tree: SchemaTree): ParquetValues {
-  const single = singleValuesOf(tree);
-  return tree.element.repetition_type === "REPEATED" ? listValues(single) : single;
+const JSON_EXPANSION = 150;
+
+/**
+ * The memory that the texts and bytes in one row may take. The items of a list may all be one entry of a
+ * dictionary, which is in the file only once, and each gets a copy of it.
+ */
+class RowBudget {
+  readonly #bytesMax: number;
+  #bytes = 0;
+  /** JSON in the row, to find entries that it repeats. */
+  readonly #json = new Set<unknown>();
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  startRow(): void {
+    this.#bytes = this.#bytesMax;
+    this.#json.clear();
+  }
+
+  /** @throws {LeatError} `resource_exhausted` if the row has too many bytes. */
+  spend(value: string | Uint8Array, isJson: boolean): void {
+    const isRepeatedJson = isJson && this.#json.size === this.#json.add(value).size;
+    this.#bytes -= value.length * (isRepeatedJson ? JSON_EXPANSION : 1);
+    if (this.#bytes >= 0) return;
+    throw new LeatError(
+      "resource_exhausted",
+      `its lists repeat dictionary entries to more than ${this.#bytesMax} bytes (ROW_GROUP_BYTES_MAX)`,
+    );
+  }
 }
 
-function singleValuesOf(tree: SchemaTree): ParquetValues {
+/**
+ * Returns the conversion for a column of the file's schema. It refuses a text that is still bytes,
+ * because they are not UTF-8.
+ *
+ * @param bytesMax Maximum bytes of the texts and bytes in a row's lists.
+ * @throws {LeatError} `unimplemented` for a map or a struct whose keys cannot be those of an object.
+ */
+export function valuesOf(tree: SchemaTree, bytesMax: number): ParquetValues {
+  const { element, children } = tree;
+  if (children.length === 0 && element.repetition_type !== "REPEATED") return scalarValues(element);
+  const budget = new RowBudget(bytesMax);
+  const part = partOf(tree, budget);
+  const convert = (value: unknown) => {
+    budget.startRow();
+    return part.convert(value);
+  };
+  return { ...part, convert };
+}
+
+function partOf(tree: SchemaTree, budget: RowBudget): ParquetValues {
+  const single = singleValuesOf(tree, budget);
+  return tree.element.repetition_type === "REPEATED" ? listValues(single) : single;
+}
+function singleValuesOf(tree: SchemaTree, budget: RowBudget): ParquetValues {
   const { element, children } = tree;
   if (element.logical_type?.type === "VARIANT") return values(undefined, (value) => value);
-  if (children.length === 0) return scalarValues(element);
+  if (children.length === 0) return countedValues(element, budget);
   const [inner] = children;
   if (element.converted_type === "LIST" && isOnly(tree) && inner!.children.length < 2) {
     // Lists have three levels in the current format, and two in an older format.
     const [item] = inner!.children;
-    return listValues(item === undefined ? singleValuesOf(inner!) : valuesOf(item));
+    return listValues(item === undefined ? singleValuesOf(inner!, budget) : partOf(item, budget));
   }
   if (element.converted_type === "MAP" && isOnly(tree) && isEntries(inner!)) {
-    return mapValues(tree, inner!);
+    return mapValues(tree, inner!, budget);
   }
-  return structValues(children);
+  return structValues(children, budget);
 }
 
 /** Whether a part of the schema is the keys and values of a map. */
@@ -95,9 +144,9 @@ function listValues(items: ParquetValues): ParquetValues {
   return { dtype, depth: depth + 1, convert };
 }
 
-function structValues(children: readonly SchemaTree[]): ParquetValues {
+function structValues(children: readonly SchemaTree[], budget: RowBudget): ParquetValues {
   checkFieldNames(children.map(({ element }) => element.name));
-  const parts = children.map((child) => [child.element.name, valuesOf(child)] as const);
+  const parts = children.map((child) => [child.element.name, partOf(child, budget)] as const);
   return values(undefined, (struct) => {
     const record: Record<string, unknown> = {};
     for (const [name, part] of parts) {
@@ -107,9 +156,13 @@ function structValues(children: readonly SchemaTree[]): ParquetValues {
   });
 }
 
-function mapValues({ path }: SchemaTree, entries: SchemaTree): ParquetValues {
+function mapValues(
+  { path }: SchemaTree,
+  entries: SchemaTree,
+  budget: RowBudget,
+): ParquetValues {
   const [keyPart, valuePart] = entries.children as [SchemaTree, SchemaTree];
-  const keys = valuesOf(keyPart), items = valuesOf(valuePart);
+  const keys = partOf(keyPart, budget), items = partOf(valuePart, budget);
   if (!isKeyType(keys)) {
     throw new LeatError("unimplemented", `column ${path.join(".")}: ${MAP_KEYS_WANTED}`);
   }
@@ -122,9 +175,25 @@ function mapValues({ path }: SchemaTree, entries: SchemaTree): ParquetValues {
   });
 }
 
+/** Conversion of scalars that counts texts and bytes. */
+function countedValues(element: SchemaElement, budget: RowBudget): ParquetValues {
+  const scalars = scalarValues(element);
+  if (element.type !== "BYTE_ARRAY" && element.type !== "FIXED_LEN_BYTE_ARRAY") return scalars;
+  const isJson = annotationOf(element) === "JSON";
+  const convert = (value: unknown) => {
+    if (value != null) budget.spend(value as string | Uint8Array, isJson);
+    return scalars.convert(value);
+  };
+  return { ...scalars, convert };
+}
+
+function annotationOf({ converted_type: converted, logical_type: logical }: SchemaElement) {
+  return converted ?? logical?.type;
+}
+
 function scalarValues(element: SchemaElement): ParquetValues {
   const logical = element.logical_type;
-  const annotation = element.converted_type ?? logical?.type;
+  const annotation = annotationOf(element);
   if (annotation === "DECIMAL") {
     const scale = element.scale ?? (logical?.type === "DECIMAL" ? logical.scale : 0);
     return values("float64", (value) => decimal(unscaled(value), scale));

@@ -3,7 +3,7 @@
  */
 
 import lz4 from "lz4js";
-import { zstdCompressSync } from "node:zlib";
+import { brotliCompressSync, zstdCompressSync } from "node:zlib";
 import {
   assert,
   assertEquals,
@@ -14,7 +14,7 @@ import {
   assertThrows,
 } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
-import { unlz4, unzstd } from "../../../data/formats/compression/bounded_codecs.ts";
+import { unbrotli, unlz4, unzstd } from "../../../data/formats/compression/bounded_codecs.ts";
 import { xxHash32 } from "../../../data/formats/compression/xx_hash.ts";
 import { openParquet } from "../../../data/formats/parquet/parquet.ts";
 import { thriftEnd } from "../../../data/formats/parquet/thrift_check.ts";
@@ -129,13 +129,17 @@ Deno.test("thriftEnd finds the end of whole structures, and refuses those nested
   assertThrows(() => thriftEnd(new Uint8Array(1_000_000).fill(0x1c)), Error, "nested");
 });
 
-Deno.test("unzstd and unlz4 decompress no more than their limit", () => {
+Deno.test("unzstd, unbrotli and unlz4 decompress no more than their limit", () => {
   const zeros = new Uint8Array(50_000_000);
   const packed = new Uint8Array(zstdCompressSync(zeros));
   assertEquals(unzstd(packed, zeros.length, "LIMIT").length, zeros.length);
   const zstd = assertThrows(() => unzstd(packed, zeros.length - 1, "LIMIT"), LeatError);
   assertEquals((zstd as LeatError).code, "resource_exhausted");
   assertStringIncludes((zstd as LeatError).message, "49999999 bytes (LIMIT)");
+  const brotli = new Uint8Array(brotliCompressSync(new Uint8Array(1_001)));
+  assertEquals(unbrotli(brotli, 1_001, "LIMIT").length, 1_001);
+  const wide = assertThrows(() => unbrotli(brotli, 1_000, "LIMIT"), LeatError);
+  assertEquals((wide as LeatError).code, "resource_exhausted");
   // Claims a content of 2^30 bytes, and has none.
   const settings = [0x68, 0x40, 0, 0, 0, 0x40, 0, 0, 0, 0];
   const hash = xxHash32(new Uint8Array(settings)) >>> 8 & 0xff;

@@ -9,6 +9,7 @@ import {
   assertThrows,
 } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
+import { TREE_DEPTH_MAX } from "../../../core/tree.ts";
 import { Tensor, tensor } from "../../../core/tensor.ts";
 import { Dataset } from "../../../data/dataset.ts";
 import { udf } from "../../../data/udf/module_function.ts";
@@ -153,6 +154,26 @@ Deno.test("captures that cannot be serialised are refused, naming their path", (
     assertStringIncludes(error.message, message);
     assertEquals(error.code, code);
   }
+});
+
+Deno.test("deserializeFunction refuses captures that nest deeper than serializeFunction writes", () => {
+  const nested = (levels: number, value: unknown): unknown =>
+    levels === 0 ? value : [nested(levels - 1, value)];
+  const received = (values: unknown) => ({
+    source: "() => 1",
+    captures: { values, functions: [] },
+  });
+  const deepest = { a: nested(TREE_DEPTH_MAX - 1, (x: number) => x) };
+  const wire = serializeFunction(() => 1, deepest);
+  const { fn: copy, captures } = deserializeFunction(wire);
+  assertEquals(serializeFunction(copy, captures), wire);
+  const refuses = (wire: unknown) =>
+    assertThrows(() => deserializeFunction(wire), LeatError, "TREE_DEPTH_MAX");
+  refuses(received({ a: nested(TREE_DEPTH_MAX, 1) }));
+  const fn = { source: "(x) => x" };
+  const path = ["a", ...Array(TREE_DEPTH_MAX).fill(0)];
+  const values = { a: nested(TREE_DEPTH_MAX, null) };
+  refuses({ source: "() => 1", captures: { values, functions: [{ path, fn }] } });
 });
 
 Deno.test("udf names a function by module and export", async () => {

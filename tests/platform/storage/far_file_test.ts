@@ -253,6 +253,24 @@ Deno.test("a far file that arrives byte by byte takes memory for its bytes, not 
   await served;
 });
 
+Deno.test("FarFile keeps no more of an object than a range, if later answers have all of it", async () => {
+  const contents = noise(3 * MIB);
+  const headers = { etag: '"first"' };
+  const streamed = () => new Response(new Blob([contents]).stream(), { headers });
+  for (const answer of [() => new Response(contents, { headers }), streamed]) {
+    await using server = new RangeServer(contents);
+    server.fault = (_, number) => number === 1 ? undefined : answer();
+    const file = await filesOf().open(`${server.origin}/file`);
+    // If the second answer was kept whole, the others would not be requested.
+    const offsets = [1.25, 1.75, 2.25, 2.75].map((at) => at * MIB);
+    for (const offset of offsets) {
+      assertEquals(await readAt(file, offset, 10), contents.slice(offset, offset + 10));
+    }
+    file.close();
+    assertEquals(server.ranges.length, 1 + offsets.length);
+  }
+});
+
 Deno.test("a retry skips the bytes it has if the server ignores ranges", async () => {
   await using server = new RangeServer(noise(300_000));
   server.fault = (_, number) => {

@@ -125,6 +125,8 @@ Deno.test("a region in an answer cannot name another host", async () => {
   for (const region of ["h.example/", "h.example#", "h@h.example:80/", "h.example?", "us-east-1"]) {
     assertEquals(await hostAfter(region), undefined);
   }
+  // No label of a host is longer than 63 characters, and each region is kept.
+  assertEquals(await hostAfter("r".repeat(64)), undefined);
   assertEquals(await hostAfter("eu-west-1"), "bucket.s3.eu-west-1.amazonaws.com");
 });
 

@@ -59,8 +59,9 @@ import { Tensor, tensor } from "../../../../core/tensor.ts";
 import { vectorValues } from "../../../../data/formats/arrow/arrow_values.ts";
 import { ArrowNode } from "../../../../data/sources/arrow.ts";
 import { assertLaws, fileOf, rowsOf } from "../row_laws.ts";
-// The writer uses these codecs, too.
-import "../../../../data/formats/arrow/arrow.ts";
+// The writer uses its codecs, too.
+import { openArrow } from "../../../../data/formats/arrow/arrow.ts";
+import { concat } from "../reading.ts";
 
 const node = (columns?: string[]) => new ArrowNode("my data", { columns });
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
@@ -374,23 +375,28 @@ Deno.test("arrow reads columns in the order in which they were chosen", async ()
   }
 });
 
+const ENCODERS = {
+  [CompressionType.LZ4_FRAME]: (data: Uint8Array) => new Uint8Array(lz4.compress(data)),
+  [CompressionType.ZSTD]: (data: Uint8Array) => new Uint8Array(zstdCompressSync(data)),
+};
+
+function writeCompressed(table: Table, format: Format, type: keyof typeof ENCODERS) {
+  const codec = compressionRegistry.get(type)!;
+  compressionRegistry.set(type, { ...codec, encode: ENCODERS[type] });
+  try {
+    return write(table, format, type);
+  } finally {
+    compressionRegistry.set(type, codec);
+  }
+}
+
 Deno.test("arrow decompresses LZ4 and Zstandard", async () => {
-  const encoders: [CompressionType, (data: Uint8Array) => Uint8Array][] = [
-    [CompressionType.LZ4_FRAME, (data) => new Uint8Array(lz4.compress(data))],
-    [CompressionType.ZSTD, (data) => new Uint8Array(zstdCompressSync(data))],
-  ];
   const table = new Table({ x: vectorFromArray(new Array(1000).fill("the same"), new Utf8()) });
-  for (const [type, encode] of encoders) {
-    const codec = compressionRegistry.get(type)!;
-    compressionRegistry.set(type, { ...codec, encode });
-    try {
-      for (const format of FORMATS) {
-        const bytes = write(table, format, type);
-        assertLess(bytes.length, write(table, format).length);
-        assertEquals(await rowsOf(node(), bytes), new Array(1000).fill({ x: "the same" }));
-      }
-    } finally {
-      compressionRegistry.set(type, codec);
+  for (const type of [CompressionType.LZ4_FRAME, CompressionType.ZSTD] as const) {
+    for (const format of FORMATS) {
+      const bytes = writeCompressed(table, format, type);
+      assertLess(bytes.length, write(table, format).length);
+      assertEquals(await rowsOf(node(), bytes), new Array(1000).fill({ x: "the same" }));
     }
   }
 });
@@ -683,4 +689,44 @@ Deno.test("arrow refuses a list that repeats a large dictionary entry, and reads
   // Entries without bytes take none here, either, however many the file claims.
   const nulls = new Vector([makeData({ type: new Null(), length: 2 ** 31 - 1, nullCount: 0 })]);
   assertEquals(await rowsOf(node(), keyed(nulls as Vector, 2)), [{ x: [null, null] }]);
+});
+
+Deno.test("arrow refuses dictionaries that together take more memory than it may hold", async () => {
+  const keyed = (id: number) => {
+    const entries = vectorFromArray([`${id}`.repeat(100_000)], new Utf8()) as Vector;
+    const type = new Dictionary(entries.type, new Int32(), id);
+    const keys = { type, length: 1, nullCount: 0, data: new Int32Array(1), dictionary: entries };
+    return new Vector([makeData(keys)]);
+  };
+  const one = new Table({ a: keyed(1) });
+  const three = new Table({ a: keyed(1), b: keyed(2), c: keyed(3) });
+  const zstd = (table: Table, format: Format) =>
+    writeCompressed(table, format, CompressionType.ZSTD);
+  /** How many batches can be read, and the code of the error after them. */
+  const readable = async (bytes: Uint8Array, bytesMax: number) => {
+    let count = 0;
+    try {
+      const blocks = await openArrow(fileOf(bytes), ["a"], bytesMax);
+      for (;; count++) {
+        const reading = blocks.read(count);
+        let step = await reading.next();
+        while (!step.done) step = await reading.next();
+        if (step.value === undefined) return [count];
+      }
+    } catch (error) {
+      assertInstanceOf(error, LeatError);
+      assertStringIncludes(error.message, `${bytesMax} (ARROW_BATCH_BYTES_MAX)`);
+      return [count, error.code];
+    }
+  };
+  const stream = zstd(three, "stream");
+  assertEquals(await readable(stream, 301_000), [1]);
+  assertEquals(await readable(stream, 299_000), [0, "resource_exhausted"]);
+  assertEquals(await readable(zstd(three, "file"), 299_000), [0, "resource_exhausted"]);
+  // A stream ends with 8 bytes. Without these it may have another schema, with other dictionaries.
+  const joined = concat(zstd(one, "stream").subarray(0, -8), stream);
+  assertEquals(await readable(joined, 301_000), [2]);
+  assertEquals(await readable(joined, 299_000), [1, "resource_exhausted"]);
+  // Not compressed, they take no more than the file.
+  assertEquals(await readable(write(three, "stream"), 1), [1]);
 });

@@ -49,13 +49,15 @@ export interface NullColumn {
   readonly pageValues: number;
   readonly values: number;
   readonly uncompressedBytes?: number;
+  readonly compressedBytes?: number;
 }
 
 /** A file of a row group with these columns. */
 export function fileOfNulls(columns: readonly NullColumn[], rows: number): Uint8Array {
   let at = MAGIC.length;
   const chunks: Uint8Array[] = [];
-  const described = columns.map(({ name, pageValues, values, uncompressedBytes }) => {
+  const described = columns.map((column) => {
+    const { name, pageValues, values, uncompressedBytes, compressedBytes } = column;
     const run = [...varint(2n * BigInt(pageValues)), 0];
     const levels = [run.length, 0, 0, 0, ...run];
     const page = struct({
@@ -68,7 +70,11 @@ export function fileOfNulls(columns: readonly NullColumn[], rows: number): Uint8
     at += chunk.length;
     const meta = struct({
       ...{ 1: int32(1), 2: list(int32(0)), 3: list(text(name)), 4: int32(0), 5: int64(values) },
-      ...{ 6: int64(uncompressedBytes ?? chunk.length), 7: int64(chunk.length), 9: int64(start) },
+      ...{
+        6: int64(uncompressedBytes ?? chunk.length),
+        7: int64(compressedBytes ?? chunk.length),
+        9: int64(start),
+      },
     });
     return struct({ 2: int64(start), 3: meta });
   });

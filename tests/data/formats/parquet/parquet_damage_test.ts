@@ -1,9 +1,12 @@
 /** Damaged parquet files, and values that cannot be read. */
+import { brotliCompressSync, zstdCompressSync } from "node:zlib";
 import { LeatError } from "../../../../core/error.ts";
+import { Tensor } from "../../../../core/tensor.ts";
 import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
+import { concat } from "../reading.ts";
 import { rowsOf } from "../row_laws.ts";
-import { fileOfEmptyStructures, fileOfGroups, fileOfLists } from "./footers.ts";
-import { node, numbers, refusal, TEN, write, writeColumn } from "./written.ts";
+import { fileOfEmptyStructures, fileOfGroups, fileOfLists, fileOfNulls } from "./footers.ts";
+import { LIST, listOf, node, numbers, refusal, TEN, write, writeColumn } from "./written.ts";
 
 Deno.test("parquet reports damaged and truncated files as data_loss", async () => {
   const bytes = write(TEN);
@@ -63,6 +66,56 @@ Deno.test("parquet refuses a footer of lists in lists before they fill the stack
   const { code, message } = await refusal(fileOfLists(1_000_000));
   assertEquals(code, "data_loss");
   assertStringIncludes(message, "structures and lists are nested more than 32 deep");
+});
+
+Deno.test("parquet decompresses no page to more than its header says", async () => {
+  const longer = (page: Uint8Array) => concat(page, new Uint8Array(1_000_000));
+  const compressors = {
+    BROTLI: (page: Uint8Array) => new Uint8Array(brotliCompressSync(longer(page))),
+    ZSTD: (page: Uint8Array) => new Uint8Array(zstdCompressSync(longer(page))),
+  };
+  for (const codec of ["BROTLI", "ZSTD"] as const) {
+    const { code, message } = await refusal(write(TEN, { codec, compressors }));
+    assertEquals(code, "resource_exhausted");
+    assertStringIncludes(message, "decompresses to more than");
+  }
+});
+
+Deno.test("parquet refuses columns that share bytes, of which each would take memory", async () => {
+  const column = { pageValues: 3, values: 3, compressedBytes: 70 };
+  const bytes = fileOfNulls(["a", "b", "c", "d", "e"].map((name) => ({ ...column, name })), 3);
+  const { code, message } = await refusal(bytes);
+  assertEquals(code, "data_loss");
+  assertStringIncludes(message, `of row group 0 claim 350 bytes, and the file has ${bytes.length}`);
+  const negative = fileOfNulls([{ ...column, name: "a", compressedBytes: -1 }], 3);
+  assertStringIncludes(
+    (await refusal(negative)).message,
+    "column a of row group 0 claims -1 bytes",
+  );
+});
+
+Deno.test("parquet refuses a row whose lists repeat more of a dictionary than ROW_GROUP_BYTES_MAX", async () => {
+  const text = { type: "BYTE_ARRAY", repetition_type: "OPTIONAL" } as const;
+  const fileOf = (entry: string, count: number, converted_type: "UTF8" | "JSON") => {
+    const schema = [
+      { name: "root", num_children: 1 },
+      ...listOf({ ...text, converted_type }).map((element, i) => ({ ...element, name: LIST[i]! })),
+    ];
+    const data = [new Array(count).fill(entry), [entry]];
+    return write([{ name: "x", data, encoding: "RLE_DICTIONARY" }], { schema });
+  };
+  const entry = "x".repeat(1_000_000);
+  const itemsOf = async (count: number, type: "UTF8" | "JSON") =>
+    (await rowsOf(node(), fileOf(entry, count, type))).map((found) => {
+      if (found instanceof LeatError) return [found.code, found.message.includes("row 0")];
+      const { x } = found as { x: Tensor | unknown[] };
+      return x instanceof Tensor ? x.shape[0] : x.length;
+    });
+  assertEquals(await itemsOf(2_000, "UTF8"), [2_000, 1]);
+  assertEquals(await itemsOf(2_200, "UTF8"), [["resource_exhausted", true], 1]);
+  // Parsed, JSON may take many times its bytes.
+  assertEquals(await itemsOf(14, "JSON"), [14, 1]);
+  assertEquals(await itemsOf(16, "JSON"), [["resource_exhausted", true], 1]);
 });
 
 Deno.test("parquet gives a damaged row group as one error, and reads the next", async () => {

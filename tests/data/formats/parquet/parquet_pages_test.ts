@@ -4,7 +4,7 @@ import type { ColumnMetaData } from "hyparquet";
 import { crc32 } from "node:zlib";
 import { assertEquals, assertStringIncludes, assertThrows } from "../../../assert.ts";
 import { LeatError } from "../../../../core/error.ts";
-import { checkPages } from "../../../../data/formats/parquet/parquet_pages.ts";
+import { checkPages, PAGES_MAX } from "../../../../data/formats/parquet/parquet_pages.ts";
 import { concat } from "../reading.ts";
 
 const DATA = new TextEncoder().encode("the values of a page");
@@ -74,4 +74,16 @@ Deno.test("checkPages refuses pages that decompress to more than its limit, and 
   // A list of 2^30 structures, in an unknown field.
   const list = new Uint8Array([0x99, 0xfc, ...[0x80, 0x80, 0x80, 0x80, 0x04], 0]);
   assertThrows(() => check(concat(list, DATA)), Error, "a list claims 1073741824 items");
+});
+
+Deno.test("checkPages refuses more pages than PAGES_MAX, or than other leaves have left of them", () => {
+  const refusal = (bytes: ArrayBuffer, pagesMax?: number) =>
+    assertThrows(() => checkPages(bytes, column, 1_000, pagesMax), LeatError, "(PAGES_MAX)");
+  // Two sizes of 0.
+  const shortest = new Uint8Array([0x25, 0, 0x15, 0, 0]);
+  const pagesOf = (count: number) =>
+    new Uint8Array(count * shortest.length).map((_, i) => shortest[i % shortest.length]!).buffer;
+  assertEquals(checkPages(pagesOf(3), column, 1_000, 3).length, 3);
+  assertEquals(refusal(pagesOf(4), 3).code, "resource_exhausted");
+  refusal(pagesOf(PAGES_MAX + 1));
 });
