@@ -19,9 +19,6 @@ export type Leaf =
   | Tensor
   | RaggedTensor;
 
-/** An element of a dataset: leaves in plain objects and arrays (tuples). */
-type Element = Leaf | Element[] | { [key: string]: Element };
-
 /** Maximum nesting of structure. It also stops cycles. */
 export const TREE_DEPTH_MAX = 64;
 
