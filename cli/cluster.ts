@@ -9,6 +9,7 @@ import { Observer } from "./cluster/observer.ts";
 import { type Outcome, summaryOf, verdictOf } from "./cluster/summary.ts";
 import { followJob } from "./cluster/view.ts";
 import { EXIT_FAILURE, EXIT_INTERRUPTED, runProgram, UsageError } from "./lib/args.ts";
+import { makeTemporaryFolder, removeInUse } from "./lib/folders.ts";
 import type { Program } from "./lib/help.ts";
 import { choice, integer, type Values } from "./lib/options.ts";
 import { StatusLine } from "./lib/status_line.ts";
@@ -80,8 +81,12 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { workers, elements, work, killAfter } = values;
   using requests = new StopRequests();
   using status = new StatusLine({ plainEveryMs: 0 });
+  using folders = new DisposableStack();
+  // Not the current folder: with a dispatcher's journal in it, workers would refuse it.
+  const dataRoot = folders.adopt(makeTemporaryFolder("leat-cluster-data-"), removeInUse);
   await using deployment = new Deployment((line) => status.note(line), {
     workerTimeoutMs: killAfter === undefined ? WORKER_TIMEOUT_LONG_MS : WORKER_TIMEOUT_MS,
+    workerArgs: ["--data-root", dataRoot],
   });
   const stopped = requests.first.then((by) => {
     status.note(`Stopping (${by})`);

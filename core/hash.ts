@@ -2,6 +2,7 @@
 import { nodeCrypto } from "./builtins.ts";
 import { dtypeOf, type TypedArray } from "./dtype.ts";
 import { LeatError } from "./error.ts";
+import { shownClass } from "./shown_text.ts";
 
 /** The SHA-256 of `bytes` (text as UTF-8), as 64 hexadecimal digits. */
 export function hashBytes(bytes: Uint8Array | string): string {
@@ -58,7 +59,7 @@ function spellObject(value: object, path: string): string {
   }
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) {
-    throw refused(path, value.constructor?.name ?? "an object of a class");
+    throw refused(path, shownClass(value));
   }
   const entries = Object.entries(value).filter(([, item]) => item !== undefined);
   entries.sort(([a], [b]) => a < b ? -1 : 1);

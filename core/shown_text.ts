@@ -31,6 +31,12 @@ export function shownLine(line: string): string {
   return line.replaceAll(UNSAFE_CHARACTERS, escaped);
 }
 
+/** Returns the name of an object's class. That of a generator is only in its tag. */
+export function shownClass(value: object): string {
+  const tag = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  return value.constructor?.name || (tag === "Object" ? "an object" : tag);
+}
+
 /**
  * Returns `text` as one word of a shell command, quoted if it needs that.
  *

@@ -15,6 +15,7 @@ import {
   zerosOf,
 } from "./dtype.ts";
 import { LeatError } from "./error.ts";
+import { shownClass } from "./shown_text.ts";
 import type { NestedArray, TensorLike, TensorOptions, TensorScalar } from "./tensor_values.ts";
 
 /**
@@ -262,10 +263,11 @@ function isStoreOf(dtype: DType, data: unknown): boolean {
 function wrongStore(dtype: DType, data: unknown): LeatError {
   if (!isDType(dtype)) return new LeatError("invalid_argument", `unknown dtype ${String(dtype)}`);
   const wanted = isFixedDType(dtype) ? TYPED_ARRAYS[dtype].name : "an array";
-  const found = Array.isArray(data) ? "an array" : (data as object | null)?.constructor?.name;
+  const isObject = typeof data === "object" && data !== null;
+  const found = Array.isArray(data) ? "an array" : isObject ? shownClass(data) : typeof data;
   return new LeatError(
     "invalid_argument",
-    `the data of a ${dtype} tensor is ${wanted}, not ${found ?? typeof data}`,
+    `the data of a ${dtype} tensor is ${wanted}, not ${found}`,
   );
 }
 
@@ -387,7 +389,7 @@ function numeric(leaf: unknown, big: boolean): number | bigint | undefined {
 }
 
 function cannotHold(dtype: DType, leaf: unknown, shape: readonly number[]): LeatError {
-  const shown = typeof leaf === "object" && leaf !== null ? leaf.constructor?.name : String(leaf);
+  const shown = typeof leaf === "object" && leaf !== null ? shownClass(leaf) : String(leaf);
   return new LeatError(
     "invalid_argument",
     `a ${dtype} tensor of shape [${shape}] cannot hold ${shown} (${typeof leaf})`,

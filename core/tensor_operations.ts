@@ -2,6 +2,7 @@
 
 import { type DType, type FixedDType, isFixedDType, isTypedArray } from "./dtype.ts";
 import { LeatError } from "./error.ts";
+import { shownClass } from "./shown_text.ts";
 import { Tensor, tensor } from "./tensor.ts";
 
 /** The operations that user functions get as `extra.tensors`. */
@@ -245,7 +246,7 @@ function indexTensor(indices: readonly number[]): Tensor {
 
 function kindOf(value: unknown): string {
   if (value === null) return "null";
-  return typeof value === "object" ? value.constructor?.name || "an object" : typeof value;
+  return typeof value === "object" ? shownClass(value) : typeof value;
 }
 
 /** The types refuse such a dtype, but a program may be JavaScript. */

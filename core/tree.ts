@@ -5,6 +5,7 @@
 import { copyOfArray } from "./bytes.ts";
 import { dtypeOf, isTypedArray, type TypedArray } from "./dtype.ts";
 import { LeatError } from "./error.ts";
+import { shownClass } from "./shown_text.ts";
 import { RaggedTensor, Tensor } from "./tensor.ts";
 
 /** The leaves that a tree may have. */
@@ -17,9 +18,6 @@ export type Leaf =
   | TypedArray
   | Tensor
   | RaggedTensor;
-
-/** An element of a dataset: leaves in plain objects and arrays (tuples). */
-type Element = Leaf | Element[] | { [key: string]: Element };
 
 /** Maximum nesting of structure. It also stops cycles. */
 export const TREE_DEPTH_MAX = 64;
@@ -306,7 +304,7 @@ function kindOf(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (isPlainObject(value)) return `an object of {${Object.keys(value).join(", ")}}`;
   if (typeof value !== "object" || value === null) return String(value ?? typeof value);
-  return value.constructor?.name ?? "an object";
+  return shownClass(value);
 }
 
 /** The properties whose value is not `undefined`, as `exactOptionalPropertyTypes` wants them. */

@@ -1,6 +1,6 @@
 /** Checks operators' arguments; an error names the operator, the argument and the value. */
 import { LeatError } from "../core/error.ts";
-import { nearestOf } from "../core/shown_text.ts";
+import { nearestOf, shownClass } from "../core/shown_text.ts";
 
 function refuse(operator: string, argument: string, wanted: string, value: unknown): LeatError {
   return new LeatError(
@@ -33,9 +33,7 @@ function shownAt(value: unknown, depth: number): string {
     return `[${parts.join(", ")}${more > 0 ? `, … ${more} more` : ""}]`;
   }
   if (typeof value !== "object" || value === null) return String(value);
-  // The constructor of a generator has no name.
-  const tag = Object.prototype.toString.call(value).slice("[object ".length, -1);
-  return value.constructor?.name || (tag === "Object" ? "an object" : tag);
+  return shownClass(value);
 }
 
 /** Renders a value as {@linkcode show} does, and a plain object with its fields. */

@@ -106,6 +106,12 @@ export class DenoHost implements Host {
   readonly threads: FunctionThreads | undefined;
   /** @ignore */
   readonly sharesBatches: boolean | undefined;
+  /**
+   * Whether a module was imported. This thread keeps it as it was, even if its file changes.
+   *
+   * @ignore
+   */
+  hasImported = false;
 
   /** Creates a host, which opens nothing before its first use. */
   constructor(options: DenoHostOptions = {}) {
@@ -156,6 +162,7 @@ export class DenoHost implements Host {
   }
 
   importModule(url: string): Promise<Record<string, unknown>> {
+    this.hasImported = true;
     return import(url);
   }
 }

@@ -75,10 +75,18 @@ interface SecretFiles {
 export function checkSandbox(values: Values<typeof SANDBOX_OPTIONS>): void {
   if (!values.noSandbox) return;
   const { dataRoot, allowNet, allowWrite, allowUdfImport, allowPython } = values;
-  const lists = [dataRoot, allowNet, allowWrite, allowUdfImport, allowPython];
-  if (lists.some((list) => list.length > 0)) {
+  const grants = {
+    "--data-root": dataRoot,
+    "--allow-net": allowNet,
+    "--allow-write": allowWrite,
+    "--allow-udf-import": allowUdfImport,
+    "--allow-python": allowPython,
+  };
+  const grant = Object.entries(grants).find(([, list]) => list.length > 0);
+  if (grant !== undefined) {
+    const [option, [value]] = grant;
     throw new UsageError(
-      "--no-sandbox grants everything, and another option grants a part: give only one of them",
+      `--no-sandbox grants everything, and ${option} ${value} grants a part: give only one of them`,
     );
   }
   const limits = {

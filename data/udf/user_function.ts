@@ -5,7 +5,7 @@
  */
 import { isLeaf, isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { LeatError } from "../../core/error.ts";
-import { shownPath } from "../../core/shown_text.ts";
+import { shownClass, shownPath } from "../../core/shown_text.ts";
 import { GIVEN_NAMES, withCapturedNames } from "./captured_names.ts";
 import { analyzeFunction, excerptOf, type FunctionAnalysis, hasSource } from "./free_names.ts";
 import { importFunction, type ModuleHost } from "./import_function.ts";
@@ -278,7 +278,7 @@ function cannotCapture(value: unknown, path: Path): LeatError {
   const found = path.length >= TREE_DEPTH_MAX
     ? `nests deeper than ${TREE_DEPTH_MAX} levels (TREE_DEPTH_MAX)`
     : typeof value === "object" && value !== null
-    ? `is ${value.constructor?.name ?? "an object"} (or has a key __proto__)`
+    ? `is ${shownClass(value)} (or has a key __proto__)`
     : `is ${String(value)}`;
   return new LeatError(
     "invalid_argument",

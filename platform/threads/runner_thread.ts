@@ -118,7 +118,8 @@ export class RunnerThreadControl {
     return answer.outcomes;
   }
 
-  async retire(): Promise<void> {
+  /** Disposes of the pipeline. Resolves to whether the thread keeps modules that pipelines imported. */
+  async retire(): Promise<boolean> {
     this.#runner?.dispose();
     this.#runner = undefined;
     this.#pool = new FramePool();
@@ -135,6 +136,7 @@ export class RunnerThreadControl {
     this.#pythonCalls = new AbortRace();
     // The thread may be terminated after this, and terminating frees no native memory.
     await decoderPool.empty();
+    return this.#host.hasImported;
   }
 }
 

@@ -125,14 +125,14 @@ export class RunnerThreads implements RunnerFactory {
     const giveUp = () => {
       thread.listings--;
       thread.abandoned++;
-      this.#endIfAbandoned(thread);
+      this.#endIfOccupied(thread, "a listing");
     };
     signal?.addEventListener("abort", giveUp, { once: true });
     const listed = await thread.call((control) => control.listSplits(graph)).finally(() => {
       signal?.removeEventListener("abort", giveUp);
       if (signal?.aborted === true) thread.abandoned--;
       else thread.listings--;
-      this.#endIfAbandoned(thread);
+      this.#endIfOccupied(thread, "a listing");
     });
     if (listed.error !== undefined) throw LeatError.fromWire(listed.error);
     return listed.bounds;
@@ -179,16 +179,16 @@ export class RunnerThreads implements RunnerFactory {
     if (!thread.isAlive) return; // its port is closed, so it cannot be watched
     if (!isRetired) return this.#end(thread, name);
     this.#supply.giveBack(thread);
-    this.#endIfAbandoned(thread);
+    this.#endIfOccupied(thread, name);
   }
 
   /**
-   * Ends a thread that runs an abandoned listing, because no pipeline may start there. One that also
-   * runs a pipeline or another listing is kept until that is over.
+   * Ends a thread on which no pipeline may start. One that still runs a pipeline or an awaited listing
+   * is kept until that is over.
    */
-  #endIfAbandoned(thread: RunnerThread): void {
+  #endIfOccupied(thread: RunnerThread, what: string): void {
     if (!thread.isOccupied || thread.listings > 0 || !this.#supply.withdraw(thread)) return;
-    if (thread.isAlive) this.#end(thread, "a listing");
+    if (thread.isAlive) this.#end(thread, what);
   }
 
   /** Ends a thread that may stay busy, and watches it until it has ended. */
@@ -307,6 +307,11 @@ class RunnerThread implements Supplied {
   listings = 0;
   /** The number of listings that are no longer awaited, but may still run. */
   abandoned = 0;
+  /**
+   * Whether it keeps modules that pipelines imported. If their files change, a pipeline that started
+   * there would run the old functions, and the same pipeline on a new thread the new ones.
+   */
+  keepsModules = false;
   /** Whether it has loaded. Until then no user function runs on it. */
   isLoaded = false;
   readonly port: MessagePort;
@@ -339,9 +344,9 @@ class RunnerThread implements Supplied {
     return !this.#death.isAborted;
   }
 
-  /** Whether an abandoned listing runs on it. */
+  /** Whether no pipeline may start on it: an abandoned listing runs there, or it keeps modules. */
   get isOccupied(): boolean {
-    return this.abandoned > 0;
+    return this.abandoned > 0 || this.keepsModules;
   }
 
   /** Whether a listing that is awaited runs on it. */
@@ -374,8 +379,12 @@ class RunnerThread implements Supplied {
     const late = new Promise<boolean>((resolve) => {
       timer = setTimeout(() => resolve(false), RETIRE_TIMEOUT_MS);
     });
+    const retired = this.call((control) => control.retire()).then((keepsModules) => {
+      this.keepsModules = keepsModules;
+      return true;
+    });
     try {
-      return await Promise.race([this.call((control) => control.retire()).then(() => true), late]);
+      return await Promise.race([retired, late]);
     } catch {
       return false;
     } finally {

@@ -167,10 +167,12 @@ Deno.test("programs refuse options that exclude each other before they start", a
     ],
     [autoscale, ["--name=a\0b"], "--name has to be a non-empty text"],
     [worker, ["--name=a\0b"], "--name has to be a non-empty text"],
-    ...["--data-root=/data", "--allow-net=h"].map((arg): [unknown, string[], string] => [
+    ...["--data-root", "--allow-net", "--allow-write", "--allow-udf-import", "--allow-python"].map((
+      option,
+    ): [unknown, string[], string] => [
       worker,
-      ["--no-sandbox", arg],
-      "--no-sandbox grants everything",
+      ["--no-sandbox", `${option}=/data`],
+      `--no-sandbox grants everything, and ${option} /data grants a part: give only one of them`,
     ]),
     ...["heap-mib=64", "memory-mib=1024", "timeout-ms=100"].map((
       arg,

@@ -1,10 +1,12 @@
 /**
  * A cluster of real processes over loopback: what it delivers after any kill (paper section 3.4).
  */
+import { fileURLToPath } from "node:url";
 import { Dataset, type Tensor } from "../../mod.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { procFile } from "../lib/proc_file.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 import { all, soon, SOON_GIVEN_UP, startDispatcher, startWorker, startWorkers } from "./lib.ts";
 
 /** The numbers of a job, in batches of ten; `onBatch` receives how many have come. */
@@ -143,6 +145,16 @@ Deno.test("the cluster program runs its job, keeps its guarantee, and leaves no 
   await child.line(/exactly once: kept/);
   assertEquals((await soon("its end", child.status)).code, 0);
   for (const pid of pids) await gone(pid);
+});
+
+Deno.test("the cluster program runs its job in a folder with the journal of another dispatcher", async () => {
+  await using folder = await TempFolder.make({ "journal/dispatcher.sqlite": "" });
+  await using child = startChild(fileURLToPath(import.meta.resolve("../../cli/cluster.ts")), {
+    args: ["--workers", "1", "--elements", "100", "--work", "0"],
+    flags: ["-P=cluster"],
+    cwd: folder.path,
+  });
+  assertEquals((await soon("its end", child.status)).code, 0, child.stderr.text);
 });
 
 Deno.test("the cluster program keeps its guarantee with a worker killed, and reports what was lost", async () => {

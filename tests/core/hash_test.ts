@@ -55,6 +55,7 @@ Deno.test("canonicalJson refuses what is not plain data, naming its path", () =>
     [{ a: [() => 1] }, "function at $.a[0]"],
     [[undefined], "undefined at $[0]"],
     [{ m: new Map() }, "Map at $.m"],
+    [{ g: (function* () {})() }, "Generator at $.g"],
     [Symbol("s"), "symbol at $"],
   ];
   for (const [value, part] of refused) {

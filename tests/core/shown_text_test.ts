@@ -4,12 +4,25 @@ import { assert, assertEquals } from "../assert.ts";
 import fc from "../lib/properties.ts";
 import {
   shellWord,
+  shownClass,
   shownJson,
   shownLines,
   shownPath,
   shownText,
   shownUrls,
 } from "../../core/shown_text.ts";
+
+Deno.test("shownClass names what has no named constructor by its tag", () => {
+  class Sample {}
+  const shown: [object, string][] = [
+    [new Sample(), "Sample"],
+    [new Map(), "Map"],
+    [(function* () {})(), "Generator"],
+    [new (class {})(), "an object"],
+    [Object.create(null), "an object"],
+  ];
+  for (const [value, name] of shown) assertEquals(shownClass(value), name);
+});
 
 Deno.test("shownText and shownJson escape marks of direction, and characters that take no place", () => {
   const marks = [0xad, 0x61c, 0x200b, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xfeff]

@@ -77,6 +77,7 @@ Deno.test("walks refuse values that elements cannot hold, naming the path", () =
   for (const walk of [flattenTree, (tree: unknown) => mapTree(tree, () => 0)]) {
     refused(() => walk({ a: [undefined] }), "undefined at $.a[0]");
     refused(() => walk([{ m: new Map() }]), "Map at $[0].m");
+    refused(() => walk([(function* () {})()]), "Generator at $[0]");
     refused(() => walk({ f: () => 1 }), "$.f");
     refused(() => walk(proto), "$.a.__proto__");
     refused(() => walk(circular), `${TREE_DEPTH_MAX} levels`);

@@ -16,7 +16,7 @@ function blockBelow(readme: string, heading: string, language: string): string {
   return block;
 }
 
-Deno.test("README.md's import of Leat into another project passes the type check and runs, also for copied examples", async () => {
+Deno.test("README.md's import of Leat into another project passes a strict type check and runs, also for copied examples", async () => {
   const readme = await Deno.readTextFile(new URL("README.md", ROOT));
   const config = JSON.parse(
     blockBelow(readme, "Importing Leat into a project of your own", "json"),
@@ -30,7 +30,15 @@ Deno.test("README.md's import of Leat into another project passes the type check
   const folder = temporary.path;
   // The lock file fixes the packages' versions, so no registry is asked.
   await Deno.copyFile(new URL("deno.lock", ROOT), `${folder}/deno.lock`);
-  const linked = { ...config, links: [`${import.meta.dirname}/../..`] };
+  // The project's options hold for the types of Leat, too.
+  const compilerOptions = {
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    noUnusedLocals: true,
+    noUnusedParameters: true,
+    ...config.compilerOptions,
+  };
+  const linked = { ...config, links: [`${import.meta.dirname}/../..`], compilerOptions };
   await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(linked));
   await Deno.writeTextFile(`${folder}/train.ts`, program);
   const copied = example.replace("../mod.ts", "@leat/leat");

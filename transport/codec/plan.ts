@@ -7,6 +7,7 @@
 import { DETACHED, isDetached } from "../../core/bytes.ts";
 import { type DType, dtypeOf, type TypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
+import { shownClass } from "../../core/shown_text.ts";
 import { RaggedTensor, Tensor, utf8Length } from "../../core/tensor.ts";
 import { pathText } from "../../core/tree.ts";
 import { Payload } from "../payload.ts";
@@ -95,7 +96,10 @@ export class MessagePlan {
     if (value instanceof Payload) return this.#payload(value, depth);
     const dtype = dtypeOf(value);
     if (dtype !== undefined) return this.#typedArray(value as TypedArray, dtype, depth);
-    throw this.#refusal(depth, `${value.constructor?.name ?? "an object"} ${CANNOT_BE_SENT}`);
+    const remedy = Symbol.iterator in value || Symbol.asyncIterator in value
+      ? SEVERAL_ELEMENTS
+      : "";
+    throw this.#refusal(depth, `${shownClass(value)} ${CANNOT_BE_SENT}${remedy}`);
   }
 
   #visitArray(value: readonly unknown[], depth: number): unknown {
@@ -252,6 +256,7 @@ export class MessagePlan {
 
 const CANNOT_BE_SENT =
   "cannot be sent; messages are plain objects and arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors";
+const SEVERAL_ELEMENTS = "; to give several elements, return a Dataset from flatMap";
 const LONE_SURROGATE =
   "a string with half a surrogate pair has no UTF-8; repair it with toWellFormed() or send bytes";
 

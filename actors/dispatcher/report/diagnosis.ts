@@ -268,7 +268,7 @@ function idleReason(
     return `Clients probably cannot reach it at ${address} (${unreachable}): start it with an ` +
       "address that others can reach (--advertise HOST[:PORT]), and open its port in the firewall.";
   }
-  if (!hasJobs) return "There is no job.";
+  if (!hasJobs) return "There is no unfinished job.";
   if (tasks.length === 0) return "No unfinished job has a task for it.";
   if (working.length === 0) {
     const failure = tasks.find(({ state }) => state === "failed")?.figures?.failure;

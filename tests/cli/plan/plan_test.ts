@@ -58,6 +58,14 @@ function waiting(elements: number, ms: number): Dataset<unknown> {
   }, { captures: { ms } });
 }
 
+Deno.test("deno task plan leaves deno.lock as it is, whatever packages a pipeline imports", async () => {
+  const config = await Deno.readTextFile(new URL("../../../deno.json", import.meta.url));
+  const { command } = JSON.parse(config).tasks.plan as { readonly command: string };
+  // Deno adds the pipeline's packages to the lock file of the run.
+  const [, lock] = /^mkdir -p \.cache && cp deno\.lock (\S+) && deno run /.exec(command) ?? [];
+  assert(lock !== undefined && command.includes(` --lock=${lock} `), command);
+});
+
 Deno.test("loadPipeline: a dataset, or the result of a function, by name or as the only candidate", async () => {
   await withModule(
     "export const only = Dataset.range(3); export const limit = 7;",

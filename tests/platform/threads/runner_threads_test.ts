@@ -1,5 +1,6 @@
 /** Runner threads: real threads that spin or die. */
-import { Dataset } from "../../../mod.ts";
+import { pathToFileURL } from "node:url";
+import { Dataset, udf } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import type { Runner, RunnerSettings, RunnerSplits } from "../../../actors/worker/runner/runner.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -314,6 +315,42 @@ Deno.test("RunnerThreads ends no thread on which an awaited listing runs if too 
   givingUp.abort();
   await over;
   await runners.close();
+});
+
+Deno.test("RunnerThreads runs no pipeline on a thread that keeps the module of an earlier one", async () => {
+  const folder = await Deno.makeTempDir();
+  const module = pathToFileURL(`${folder}/scale.ts`).href;
+  const write = (factor: number) =>
+    Deno.writeTextFile(`${folder}/factor.ts`, `export const FACTOR = ${factor};`);
+  await Deno.writeTextFile(
+    `${folder}/scale.ts`,
+    'import { FACTOR } from "./factor.ts"; export const scale = (x: number) => x * FACTOR;',
+  );
+  let ended = 0;
+  const runners = new RunnerThreads({}, {
+    start: (...args) => {
+      const end = startThread(...args);
+      return () => {
+        ended++;
+        end();
+      };
+    },
+  });
+  const elementsOf = async (dataset: Dataset<number>) => {
+    const runner = runners.start(settings(dataset), NO_SPLITS);
+    const elements = await drain(runner);
+    runner.dispose();
+    return elements;
+  };
+  const scaled = Dataset.range(3).map(udf<(x: number) => number>(module, "scale"));
+  await write(10);
+  assertEquals(await elementsOf(scaled), [0, 10, 20]);
+  await until(() => ended === 1);
+  await write(100);
+  assertEquals(await elementsOf(scaled), [0, 100, 200]);
+  await until(() => ended === 2);
+  await runners.close();
+  await Deno.remove(folder, { recursive: true });
 });
 
 Deno.test("RunnerThreads starts a pipeline once a thread can be started, and leaves nothing open of one that cannot", async () => {

@@ -79,6 +79,15 @@ Deno.test("codec keeps text with a byte-order mark, emoji, and any length", () =
   }
 });
 
+Deno.test("codec refuses a generator by its kind, naming flatMap", () => {
+  const generators = { Generator: (function* () {})(), AsyncGenerator: (async function* () {})() };
+  for (const [kind, value] of Object.entries(generators)) {
+    const { message } = refusal("invalid_argument", () => encodeMessage({ a: value }));
+    assertStringIncludes(message, `$.a: ${kind} cannot be sent`);
+    assertStringIncludes(message, "to give several elements, return a Dataset from flatMap");
+  }
+});
+
 Deno.test("codec refuses values that cannot be sent, naming their path", () => {
   const cyclic: unknown[] = [];
   cyclic.push(cyclic);

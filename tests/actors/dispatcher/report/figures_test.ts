@@ -304,7 +304,7 @@ Deno.test("a worker without work says why", async () => {
     (await cluster.ask("describe", null)).workers.find((one) => one.name === name)!.activity.reason;
   const worker = cluster.worker("w");
   await worker.heartbeat();
-  assertEquals(await reasonOf("w"), "There is no job.");
+  assertEquals(await reasonOf("w"), "There is no unfinished job.");
   const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
   const [taskId = 0] = await worker.heartbeat();
   await cluster.ask("releaseClient", { clientId });
@@ -334,7 +334,7 @@ Deno.test("a worker that has produced everything of a job that is still read say
     "No unfinished job has a task for it.",
   ]);
   await cluster.ask("releaseClient", { clientId });
-  assertEquals(await reasons(), ["There is no job.", "There is no job."]);
+  assertEquals(await reasons(), ["There is no unfinished job.", "There is no unfinished job."]);
 });
 
 Deno.test("a window's hit rate is the share of what it served that was there when it was asked for", async () => {

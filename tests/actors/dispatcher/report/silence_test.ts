@@ -41,7 +41,10 @@ Deno.test("a worker that nobody asks for reports is not silent, however old its 
   await cluster.world.advance(29_000);
   for (let times = 0; times < 2; times++) {
     const [worker] = (await cluster.ask("describe", { refresh: true })).workers;
-    assertEquals([worker?.activity.reason, worker?.figures?.ageMs], ["There is no job.", 29_000]);
+    assertEquals([worker?.activity.reason, worker?.figures?.ageMs], [
+      "There is no unfinished job.",
+      29_000,
+    ]);
   }
 });
 
