@@ -23,6 +23,7 @@ from conftest import PIPELINES
         ({"args": {"list": [1, np.zeros(2)]}}, r"args\['list'\]\[1\] is array.*array.tolist"),
         ({"args": {"count": 2**64}}, "numbers of at most 64 bits"),
         ({"args": {1: 2}}, "with keys of text"),
+        ({"args": {"list": [{"__proto__": 1}]}}, r"args\['list'\]\[0\] has the key \"__proto__\".*rename it"),
         ({"args": {"list": ["\ud800"]}}, r"args\['list'\]\[0\] is '\\ud800' \(str\).*without lone surrogates"),
         ({"args": {"\ud800": 1}}, "which cannot be sent"),
         ({"export": "\ud800"}, r"export is text without NUL and lone surrogates, not '\\ud800'"),
