@@ -7,6 +7,8 @@ import weakref
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from ._arguments import check, plain
 from ._checkpoint import Checkpoint
 from ._connection import Connection
@@ -20,7 +22,7 @@ def load(
     *,
     args: Mapping[str, Any] | None = None,
     export: str | None = None,
-    seed: int | None = None,
+    seed: int | np.integer[Any] | None = None,
     service: str | None = None,
     token: str | None = None,
     ca: str | None = None,
