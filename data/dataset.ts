@@ -3,7 +3,7 @@
  * before the first `next()` of an iterator.
  */
 import { LeatError } from "../core/error.ts";
-import { isPlainObject } from "../core/tree.ts";
+import { definedFields, isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./udf/call.ts";
 import type { Arity } from "./udf/extra.ts";
 import { checkBoolean, checkOptionalBoolean, invalidArgument, optionsOf, show } from "./check.ts";
@@ -201,8 +201,9 @@ export type { LoadWait } from "./saved/tail_load.ts";
 export type { PaddedShape, PaddedShapes, PaddingValues } from "./elements/padding.ts";
 export type { PackAlgorithm } from "./elements/packing.ts";
 
-const iteratorOptions = optionsOf<Pick<IterationOptions, "isReadOnly">>("iterator", {
+const iteratorOptions = optionsOf<Pick<IterationOptions, "isReadOnly" | "needsOrder">>("iterator", {
   isReadOnly: true,
+  needsOrder: true,
 });
 
 /**
@@ -1125,8 +1126,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Every `numShards`-th element, starting with number `index`. With `shard(SHARD_HINT, SHARD_HINT)`,
-   * a service under HINT sets both for each worker; other iterations fail (`failed_precondition`).
+   * Every `numShards`-th element, starting with number `index`. Processes that each read one shard get
+   * each element once if they have one seed and no operator before it may reorder, as with
+   * `deterministic: false`. With `shard(SHARD_HINT, SHARD_HINT)`, a service under HINT sets both for
+   * each worker; other iterations fail (`failed_precondition`).
    *
    * @example
    * ```ts
@@ -1729,6 +1732,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * memory, `rebatch()` and `unbatch()` give what they keep, not copies of it, if no function gets it
    * either. Default false.
    *
+   * `needsOrder`: datasets that functions make, and operators without an option of their own, keep the
+   * order of elements, whatever `deterministic` says there and in `withOptions`. Default false.
+   *
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
@@ -1736,10 +1742,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * console.log(await iterator.next()); // { done: false, value: 0 }
    * ```
    */
-  iterator(options?: { readonly isReadOnly?: boolean }): DatasetIterator<T> {
-    const { isReadOnly } = iteratorOptions(options);
+  iterator(
+    options?: { readonly isReadOnly?: boolean; readonly needsOrder?: boolean },
+  ): DatasetIterator<T> {
+    const { isReadOnly, needsOrder } = iteratorOptions(options);
     checkOptionalBoolean("iterator", "isReadOnly", isReadOnly);
-    return this.#open(isReadOnly === undefined ? {} : { isReadOnly });
+    checkOptionalBoolean("iterator", "needsOrder", needsOrder);
+    return this.#open(definedFields({ isReadOnly, needsOrder }));
   }
 
   /**
@@ -1755,7 +1764,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     return { epoch: this.#iterations++, lastReaders: this.#lastReaders };
   }
 
-  #open(options: Pick<IterationOptions, "closesAtError" | "isReadOnly">): DatasetIterator<T> {
+  #open(
+    options: Pick<IterationOptions, "closesAtError" | "isReadOnly" | "needsOrder">,
+  ): DatasetIterator<T> {
     return openIterator<T>(this.node, {
       ...options,
       ...this.#nextIteration(),

@@ -69,12 +69,20 @@ export class Feed {
   /** Settles when the last request is answered. Requests are answered one after another. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param reuses Whether an element's memory may be used again once the program has received it. */
-  constructor(iteration: number, iterator: DatasetIterator<unknown>, reuses: boolean) {
+  /**
+   * @param reuses Whether an element's memory may be used again once the program has received it.
+   * @param isOrdered Whether a restored iterator gives the same elements in the same order.
+   */
+  constructor(
+    iteration: number,
+    iterator: DatasetIterator<unknown>,
+    reuses: boolean,
+    isOrdered = true,
+  ) {
     this.iteration = iteration;
     this.#iterator = iterator;
     this.#reuses = reuses;
-    this.#snapshots = new Snapshots(iterator);
+    this.#snapshots = new Snapshots(iterator, isOrdered);
   }
 
   /** Continues from a saved position, before anything is taken. */

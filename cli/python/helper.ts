@@ -17,6 +17,7 @@ import { KernelCalls } from "../../platform/sandbox/guards/kernel_calls.ts";
 import { explained } from "./explained.ts";
 import { Feed } from "./feed.ts";
 import { openDataset, type OpenRequest } from "./opening.ts";
+import { keepsOrder } from "./order.ts";
 import type { Snapshot } from "./snapshots.ts";
 import { withStack } from "./error_stack.ts";
 
@@ -104,8 +105,9 @@ async function replaceFeed(iteration: number): Promise<Feed> {
   if (dataset === undefined) throw new LeatError("failed_precondition", "No pipeline is open");
   await feed?.close();
   feed = undefined;
-  const elements = dataset.iterator({ isReadOnly: true });
-  return feed = new Feed(iteration, elements, !areElementsSeen(dataset.node));
+  const isOrdered = keepsOrder(dataset.node);
+  const elements = dataset.iterator({ isReadOnly: true, needsOrder: isOrdered });
+  return feed = new Feed(iteration, elements, !areElementsSeen(dataset.node), isOrdered);
 }
 
 function current(request: unknown): Feed {

@@ -6,6 +6,7 @@ import { installHost } from "../../data/host.ts";
 import { DenoHost } from "../../platform/deno_host.ts";
 import { exportedDataset } from "../pipeline/exported_dataset.ts";
 import { UsageError } from "../lib/args.ts";
+import { sameOnRanks } from "./order.ts";
 
 /** Which dataset to read, and from where. */
 export interface OpenRequest {
@@ -31,7 +32,7 @@ export interface OpenRequest {
   };
 }
 
-/** @throws {LeatError} as `exportedDataset` and the operators' checks do. */
+/** @throws {LeatError} as `exportedDataset`, the operators' checks and `sameOnRanks` do. */
 export async function openDataset(request: OpenRequest): Promise<Dataset<unknown>> {
   const { service, shard, python } = request;
   // Elements leave this process only as bytes. No buffer is transferred to another thread, so batches
@@ -46,6 +47,7 @@ export async function openDataset(request: OpenRequest): Promise<Dataset<unknown
   if (service !== undefined) return dataset.distribute(service);
   if (shard === undefined) return dataset;
   if (seedOf(dataset.node) === undefined) dataset = dataset.withOptions({ seed: shard.seed ?? 0 });
+  if (shard.count > 1) dataset = new Dataset(sameOnRanks(dataset.node));
   return dataset.shard(shard.count, shard.index);
 }
 

@@ -13,7 +13,7 @@ const UNSAVABLE: Snapshot = { isUnsaved: true, isUnsavable: true };
 /** The least time between two snapshots, in ms. */
 const EVERY_MS_MIN = 20;
 
-/** A position, or a note that it was not saved because saving is expensive or failed. */
+/** A position, or a note that it was not saved: saving is expensive or useless, or failed. */
 export interface Snapshot {
   readonly state?: Uint8Array;
   readonly isUnsaved?: true;
@@ -24,6 +24,8 @@ export interface Snapshot {
 /** Saves an iterator's position as long as that is cheap. */
 export class Snapshots {
   readonly #iterator: DatasetIterator<unknown>;
+  /** Whether skipping elements after a saved position gives a later position. */
+  readonly #isOrdered: boolean;
   #dueMs = 0;
   /**
    * Whether no position was saved yet. The first save also loads code, so its time is not typical. The
@@ -34,8 +36,9 @@ export class Snapshots {
   #isCheap = true;
   #unsaved = UNSAVED;
 
-  constructor(iterator: DatasetIterator<unknown>) {
+  constructor(iterator: DatasetIterator<unknown>, isOrdered: boolean) {
     this.#iterator = iterator;
+    this.#isOrdered = isOrdered;
   }
 
   /** Whether saving the position is worth its time now. */
@@ -43,7 +46,7 @@ export class Snapshots {
     return this.#isCheap && performance.now() >= this.#dueMs;
   }
 
-  /** Saves the current position, unless it is large or cannot be saved. */
+  /** Saves the current position, unless it is large, cannot be saved or is no position to skip from. */
   async take(): Promise<Snapshot> {
     if (!this.#isCheap) return this.#unsaved;
     const startedAtMs = performance.now();
@@ -59,7 +62,7 @@ export class Snapshots {
     const periodMs = Math.max(EVERY_MS_MIN, PERIOD_FACTOR_MIN * (endedAtMs - startedAtMs));
     this.#dueMs = this.#isFirst ? endedAtMs : endedAtMs + periodMs;
     this.#isFirst = false;
-    this.#isCheap = state.length <= SNAPSHOT_BYTES_MAX;
+    this.#isCheap = this.#isOrdered && state.length <= SNAPSHOT_BYTES_MAX;
     return this.#isCheap ? { state } : UNSAVED;
   }
 }

@@ -80,8 +80,12 @@ export function withInputs(node: DatasetNode, inputs: readonly DatasetNode[]): D
   return rebuilt(node, node.attributes, inputs);
 }
 
-/** The graph with every operator that may reorder elements set to keep their order. */
+/**
+ * The graph with every operator that may reorder elements set to keep their order. A service's node
+ * stays as it is: its options decide the order, and a copy would lack its token.
+ */
 export function inOrder(node: DatasetNode): DatasetNode {
+  if (node.division === "served") return node;
   const inputs = node.inputs.map(inOrder);
   const { attributes } = node;
   if (attributes["deterministic"] === false) {

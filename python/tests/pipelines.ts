@@ -139,6 +139,18 @@ export const printed = ({ thread }: { thread: boolean }) => {
   return thread ? lines.prefetch(2, { thread: true }) : lines.withOptions({ threads: true });
 };
 
+/** Numbers whose order depends on the process: with `late`, other calls overtake the even ones. */
+export function overtaking({ late, nested = false }: { late: boolean; nested?: boolean }) {
+  const call = async (x: number) => {
+    if (late && x % 2 === 0) await new Promise((resolve) => setTimeout(resolve));
+    return x;
+  };
+  const range = Dataset.range(40);
+  const options = { numParallelCalls: 8, deterministic: false };
+  if (!nested) return range.map(call, options);
+  return Dataset.range(1).flatMap(() => range.map(call, options));
+}
+
 /** Rows of text of different lengths. */
 export const raggedText = Dataset.from([
   new RaggedTensor(tensor(["a", "b", "c"]), new BigInt64Array([0n, 2n, 3n])),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 from unittest.mock import Mock
 
 import leat
@@ -23,6 +24,7 @@ from conftest import PIPELINES
         ({"args": {"list": [1, np.zeros(2)]}}, r"args\['list'\]\[1\] is array.*array.tolist"),
         ({"args": {"count": 2**64}}, "numbers of at most 64 bits"),
         ({"args": {1: 2}}, "with keys of text"),
+        ({"args": {"list": [{"__proto__": 1}]}}, r"args\['list'\]\[0\] has the key \"__proto__\".*rename it"),
         ({"args": {"list": ["\ud800"]}}, r"args\['list'\]\[0\] is '\\ud800' \(str\).*without lone surrogates"),
         ({"args": {"\ud800": 1}}, "which cannot be sent"),
         ({"export": "\ud800"}, r"export is text without NUL and lone surrogates, not '\\ud800'"),
@@ -104,7 +106,7 @@ def test_ranks_of_the_environment_that_are_none_are_refused_by_name(
 
 def test_numbers_of_numpy_and_paths_are_arguments_like_others() -> None:
     args = {"count": np.int64(8), "size": np.float32(4), "path": Path("a")}
-    assert len(leat.load(PIPELINES, export="numbers", args=args, seed=np.int64(3))) == 2  # type: ignore[arg-type]
+    assert len(leat.load(PIPELINES, export="numbers", args=args, seed=np.int64(3))) == 2
 
 
 def test_a_folder_that_cannot_hold_the_slots_is_an_error_with_the_remedy(tmp_path: Path) -> None:
@@ -160,3 +162,13 @@ def test_ragged_rows_are_made_of_rows_and_say_what_to_do_where_an_array_is_wante
     assert len(leat.Ragged.from_rows([])) == 0 and len(leat.Ragged.from_rows([[], []])) == 2
     with pytest.raises(TypeError, match="nested_tensor_from_jagged.*paddedBatch"):
         np.asarray(ragged)
+
+
+def test_ragged_rows_are_compared_by_identity_as_their_arrays_have_no_truth_value() -> None:
+    ragged, other = (leat.Ragged.from_rows([[1, 2], [3]]) for _ in range(2))
+    assert ragged == ragged and ragged != other and ragged in {ragged: 1}
+
+
+def test_the_types_of_load_and_ragged_allow_a_seed_of_numpy_and_a_loop_over_rows() -> None:
+    assert np.integer[Any] in get_args(get_type_hints(leat.load)["seed"])
+    assert isinstance(leat.Ragged.from_rows([[1]]), Iterable)

@@ -106,6 +106,21 @@ def test_a_stream_without_a_seed_is_continued_too() -> None:
     assert first[0] != plain(next(iter(numbers(seed=None))))
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_stream_whose_order_is_another_after_a_restart_is_continued_with_each_element_once(nested: bool) -> None:
+    def reading(late: bool) -> leat.Loader:
+        return leat.load(PIPELINES, export="overtaking", args={"late": late, "nested": nested}, seed=1)
+
+    loader, other = reading(late=False), reading(late=True)
+    had, states = [], []
+    for element in loader:
+        had.append(element)
+        states.append(loader.state_dict())
+    for count in range(3, 40, 6):
+        other.load_state_dict(states[count - 1])
+        assert sorted(had[:count] + list(other)) == list(range(40))
+
+
 def read_until_saved_with_batches(loader: leat.Loader) -> tuple[Iterator[Any], dict[str, Any]]:
     """At first there is little on its way, and a position to skip from."""
     batches = iter(loader)

@@ -121,6 +121,21 @@ def test_consumers_divide_the_stream_of_a_single_consumer() -> None:
         assert parts[rank] == [epoch[rank::2] for epoch in whole]
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_consumers_read_each_element_once_although_calls_overtake_each_other_in_one_of_them(nested: bool) -> None:
+    parts = [
+        leat.load(PIPELINES, export="overtaking", args={"late": rank == 1, "nested": nested}, consumer=(rank, 2))
+        for rank in range(2)
+    ]
+    assert sorted(element for part in parts for element in part) == list(range(40))
+
+
+def test_consumers_are_refused_for_an_offload_that_may_give_each_another_order() -> None:
+    with pytest.raises(leat.LeatError, match="offload may give each process .*: give offload deterministic: true and a plan") as raised:
+        leat.load(PIPELINES, export="offloaded", args={"service": "ws://127.0.0.1:1"}, consumer=(0, 2))
+    assert raised.value.code == "failed_precondition"
+
+
 def test_a_registry_that_cannot_be_reached_is_an_error_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DENO_DIR", str(tmp_path / "deno"))
     monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://127.0.0.1:1")

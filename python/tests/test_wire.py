@@ -45,6 +45,16 @@ def test_booleans_are_sent_as_0_and_1() -> None:
     assert payloads == [bytes([0, 1, 1, 1]), bytes([1])]
 
 
+class Id(int):
+    pass
+
+
+@pytest.mark.parametrize("value", [2**40, Id(2**40), Id(-(2**53))])
+def test_integers_up_to_2_to_the_53_are_sent_as_numbers_also_those_of_subclasses(value: int) -> None:
+    sent = sendable(value, [])
+    assert type(sent) is float and sent == value
+
+
 class Image:
     """It has only `__array_interface__`, as images of Pillow have."""
 

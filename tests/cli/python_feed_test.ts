@@ -81,6 +81,14 @@ Deno.test("Feed saves the position after the first element, even if saving is sl
   assertEquals([states, first.elements], [[0, undefined, 1], [0]]);
 });
 
+Deno.test("Feed sends no position to skip from if the order may change", async () => {
+  const feed = new Feed(1, Dataset.range(3).iterator(), true, false);
+  const answers = [await feed.beginning(), await feed.take(0), await feed.take(1)];
+  assertEquals(answers.map(({ state }) => state), [undefined, undefined, undefined]);
+  assertEquals([answers[0]!.isUnsaved, answers[0]!.isUnsavable], [true, undefined]);
+  await feed.close();
+});
+
 Deno.test("Feed.skip rejects when reading fails", async () => {
   await new Feed(1, failing(), true).skip(2);
   await assertRejects(() => new Feed(1, failing(), true).skip(3), LeatError, "no worker");

@@ -78,6 +78,8 @@ def plain(value: Any, place: str, depth: int = 0) -> Any:
         return value
     if isinstance(value, int) and -(2**63) <= value < 2**64:
         return value
+    if isinstance(value, Mapping) and "__proto__" in value:
+        raise LeatError("invalid_argument", f'{place} has the key "__proto__", which no message may have: rename it')
     if isinstance(value, Mapping) and all(_is_text(key) for key in value):
         return {key: plain(item, f"{place}[{key!r}]", depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -7,6 +7,8 @@ import weakref
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from ._arguments import check, plain
 from ._checkpoint import Checkpoint
 from ._connection import Connection
@@ -20,7 +22,7 @@ def load(
     *,
     args: Mapping[str, Any] | None = None,
     export: str | None = None,
-    seed: int | None = None,
+    seed: int | np.integer[Any] | None = None,
     service: str | None = None,
     token: str | None = None,
     ca: str | None = None,
@@ -51,8 +53,8 @@ def load(
         job: The name under which clients share the elements.
         consumer: `(rank, world)`: which part of the elements is for this process. `"auto"` takes both
             from `torch.distributed` or `jax.distributed`, or from RANK and WORLD_SIZE. With a service,
-            `job` is needed, too. Without a service, the helper process computes all batches, and gives
-            every `world`-th.
+            `job` is needed, too. Without a service, the helper process computes all batches, in one
+            order, and gives every `world`-th.
         options: Further options of `distribute()`, as in TypeScript: `runId`, `sharing`,
             `compression`, `targetWorkers`, `targetTags`, `maxOutstandingRequests`,
             `bufferBytesMax`.
@@ -71,7 +73,8 @@ def load(
     Raises:
         LeatError: `not_found` where there is no such file or folder; `unavailable` where the packages of
             the first loader cannot be downloaded; what the pipeline's module throws; `invalid_argument` for
-            arguments of another type, and for options that do not fit together. If nothing answers at
+            arguments of another type, and for options that do not fit together; `failed_precondition` for a
+            `consumer` of a module that reads from a service in no fixed order. If nothing answers at
             `service`, the iterator raises `unavailable`.
 
     Example:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 _PLAIN = frozenset((int, float, str, bytes, bool, type(None)))
 
 
-@dataclass(frozen=True)
+# Compared by identity: NumPy's arrays have no single truth value for `==`.
+@dataclass(frozen=True, eq=False)
 class Ragged:
     """Rows of different lengths: row i is `values[row_splits[i]:row_splits[i + 1]]`.
 
@@ -47,6 +48,9 @@ class Ragged:
 
     def __len__(self) -> int:
         return len(self.row_splits) - 1
+
+    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
+        return map(self.__getitem__, range(len(self)))
 
     def __getitem__(self, row: int) -> npt.NDArray[Any]:
         if not -len(self) <= row < len(self):

@@ -175,7 +175,7 @@ def _sendable(value: Any) -> Any:
         return [_sendable(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
-    if type(value) is int and not -(2**31) <= value < 2**32:
+    if isinstance(value, int) and not -(2**31) <= value < 2**32:
         if abs(value) <= INTEGER_MAX:
             return float(value)
         if not -(2**63) <= value < 2**64:

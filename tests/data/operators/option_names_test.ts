@@ -134,6 +134,7 @@ Deno.test("null is refused as the value of an option", () => {
     ["map: numParallelCalls", () => ten().map(same, { numParallelCalls: null })],
     ["filter: numParallelCalls", () => ten().filter(same, { numParallelCalls: null })],
     ["iterator: isReadOnly", () => ten().iterator({ isReadOnly: null })],
+    ["iterator: needsOrder", () => ten().iterator({ needsOrder: null })],
     ["window: shift", () => ten().window(2, { shift: null })],
     ["window: stride", () => ten().window(2, { stride: null })],
     ["pack: maxOpenBins", () => sequences().pack({ length: 2, maxOpenBins: null })],

@@ -231,3 +231,18 @@ Deno.test("calls that wait for their function to load are not started after disp
   }
   assertEquals(counted.calls, 0);
 });
+
+Deno.test("iterator({ needsOrder }) keeps the order of datasets that functions make, and in spite of withOptions", async () => {
+  const firstLast = async (x: number) => {
+    if (x === 0) await new Promise((resolve) => setTimeout(resolve));
+    return x;
+  };
+  const free = { numParallelCalls: 2, deterministic: false };
+  const made = Dataset.range(1).flatMap(() => Dataset.range(2).map(firstLast, free));
+  const set = Dataset.range(2).map(firstLast, { numParallelCalls: 2 })
+    .withOptions({ deterministic: false });
+  for (const dataset of [made, set]) {
+    assertEquals(await Array.fromAsync(dataset.iterator()), [1, 0]);
+    assertEquals(await Array.fromAsync(dataset.iterator({ needsOrder: true })), [0, 1]);
+  }
+});
