@@ -240,11 +240,7 @@ export class LinkEnd implements Link {
       trace.envelope(scheduler.nowUs, this.name, "cut", envelope);
       this.#releaseBytes(transfer);
     } else if (!peer.life.alive || peer.#isClosed) {
-      trace.envelope(scheduler.nowUs, this.name, "dead", envelope);
-      this.#releaseBytes(transfer);
-      if (this.#network.answersFor(this.remote.node)) {
-        peer.resetPeer(this.#network.resetBy(this.remote.node));
-      }
+      this.#refused(transfer);
     } else if (peer.life.pausedUntilUs > scheduler.nowUs) {
       // The message waits in the paused node's memory, and is lost if the node crashes.
       peer.life.at(scheduler.nowUs, "message", () => peer.#deliver(transfer));
@@ -254,9 +250,20 @@ export class LinkEnd implements Link {
     }
   }
 
+  /** A message has come to an end that is closed: its machine, if it still exists, resets this end. */
+  #refused(transfer: Transfer): void {
+    const { scheduler, trace } = this.#network;
+    trace.envelope(scheduler.nowUs, this.name, "dead", transfer.envelope);
+    this.#releaseBytes(transfer);
+    if (this.#network.answersFor(this.remote.node)) {
+      this.#peer.resetPeer(this.#network.resetBy(this.remote.node));
+    }
+  }
+
   /** Delivers a message from the other end, or keeps it until there is a receiver. */
   #deliver(transfer: Transfer): void {
-    if (this.#isClosed) return;
+    // It may have closed while the message waited in the paused node's memory.
+    if (this.#isClosed) return this.#peer.#refused(transfer);
     const { scheduler, trace } = this.#network;
     trace.envelope(scheduler.nowUs, this.#peer.name, "delivered", transfer.envelope);
     if (this.#receive === undefined) this.#early.push(transfer);
