@@ -18,13 +18,16 @@ const PACKAGE_SENTENCE = new RegExp(
   ].map(({ source }) => source).join("|"),
 );
 
+/** The same of a package that is in Deno's cache, and not in Leat's lock file. It may name another one. */
+const UNLOCKED_SENTENCE = /The lockfile is out of date\.[^]*/;
+
 /**
  * The message of a file that may not be written (`new_files.ts`). Its cause may name the reading of a
  * lock, but a worker that lets a folder be written lets it be read, too.
  */
 const UNWRITABLE = /\bCannot write (.+?): this program may not\. Run it with --allow-read .*$/;
 
-const SENTENCES = [DENO_SENTENCE, SYSTEM_SENTENCE, PACKAGE_SENTENCE];
+const SENTENCES = [DENO_SENTENCE, SYSTEM_SENTENCE, PACKAGE_SENTENCE, UNLOCKED_SENTENCE];
 
 /** Whether an error is a denied permission, possibly wrapped in another error's message. */
 export function isDenial(error: unknown): boolean {
@@ -65,10 +68,10 @@ export function explainDenial(error: WireError, denier: Denier = ON_A_WORKER): W
 /** Replaces Deno's sentence in the message, or appends one if only a cause contains it. */
 function explained(error: WireError, denier: Denier): string {
   const noPackage = (_: string, failed: string | undefined, unlisted: string) =>
-    `it needs the package "${failed ?? unlisted}", which a worker does not fetch for a function: ` +
-    "bundle it into the function's module";
+    needsPackage(`the package "${failed ?? unlisted}"`);
   // Deno's message ends with the position of the import.
   const message = error.message.replaceAll("LeatError: ", "").replace(PACKAGE_SENTENCE, noPackage)
+    .replace(UNLOCKED_SENTENCE, needsPackage("a package of npm or JSR"))
     .replace(/\n +at [^]*$/, "");
   const unwritable = UNWRITABLE.exec(message);
   if (unwritable !== null) {
@@ -87,6 +90,11 @@ function explained(error: WireError, denier: Denier): string {
     return `${message} In ${denier.program}: it needs ${denied(found, denier, listed)}`;
   }
   return message;
+}
+
+function needsPackage(what: string): string {
+  return `it needs ${what}, which a worker does not fetch for a function: ` +
+    "bundle it into the function's module";
 }
 
 function deniedBySystem([, path]: RegExpExecArray): string {

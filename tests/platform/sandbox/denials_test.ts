@@ -86,3 +86,19 @@ Deno.test("explainDenial looks for the position of an import once in each line",
   });
   assertMatch(message, / x$/);
 });
+
+Deno.test("explainDenial says that a package is bundled into the module, whatever Deno says", () => {
+  const sentences = {
+    'Failed loading https://r/x for package "left-pad". --cached-only is specified.':
+      'the package "left-pad"',
+    "Could not find constraint '@std/assert' in the list of packages.": 'the package "@std/assert"',
+    'The lockfile is out of date. Run `deno install`.\n    33 | +  "npm:left-pad@*": "1.3.0",':
+      "a package of npm or JSR",
+  };
+  for (const [sentence, what] of Object.entries(sentences)) {
+    const { code, message } = explainDenial({ code: "unknown", message: `map: ${sentence}` });
+    const remedy =
+      "which a worker does not fetch for a function: bundle it into the function's module";
+    assertEquals([code, message], ["permission_denied", `map: it needs ${what}, ${remedy}`]);
+  }
+});

@@ -145,7 +145,7 @@ const REFUSED: Record<string, [Record<string, unknown>, ...string[]]> = {
   "sharing each element once": [
     { service, jobName: "j", sharing: { trainerId: "t" }, processingMode: "DETERMINISTIC" },
     "DETERMINISTIC",
-    "DYNAMIC",
+    "another processingMode",
   ],
   "sharing and rounds": [
     { service, jobName: "j", sharing: { trainerId: "t" }, numConsumers: 2, consumerIndex: 0 },

@@ -205,8 +205,11 @@ testInline(
       for (const part of [path, "the gate is shut", "call distributedSave() again"]) {
         assert(error.message.includes(part), error.message);
       }
-      const alone = await assertRejects(() => Dataset.load(path), LeatError);
-      for (const { message } of [await waiting, alone]) {
+      const [told, alone] = [
+        await waiting,
+        await assertRejects(() => Dataset.load(path), LeatError),
+      ];
+      for (const { message } of [told, alone]) {
         const end = "the gate is shut. What was written stays; call distributedSave() again to " +
           "continue.";
         assert(message.endsWith(end), message);
