@@ -40,7 +40,7 @@ const RETRY_MAX_MS = 1_000;
 /** Each attempt still accepts its answer for this multiple of `requestTimeoutMs`. */
 const LATE_TIMES = 10;
 
-/** An element's error with more bytes loses its details and cause. */
+/** An element's error with more bytes, or more structure, loses its details and cause. */
 const ERROR_BYTES_MAX = 2 ** 20;
 
 interface ElementFetcherOptions {
@@ -325,7 +325,8 @@ export function isSourceGone({ code }: LeatError): boolean {
  */
 export function refusedAnswer(refusal: LeatError): ElementAnswer {
   const isOfElement = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;
-  return { kind: "error", error: refusal.toWire(), ...(isOfElement ? {} : { isFinal: true }) };
+  const error = errorToKeep(refusal.toWire());
+  return { kind: "error", error, ...(isOfElement ? {} : { isFinal: true }) };
 }
 
 const place = object({ sequence: count, split: count, index: count });
@@ -372,7 +373,8 @@ function errorToKeep(error: WireError): WireError {
   const { code, message, details, cause } = error;
   if (details === undefined && cause === undefined) return { code, message };
   try {
-    return decodeMessage(encodeMessage(error, { bytesMax: ERROR_BYTES_MAX })) as WireError;
+    const message = encodeMessage(error, { bytesMax: ERROR_BYTES_MAX });
+    return decodeMessage(message, { structureBytesMax: ERROR_BYTES_MAX }) as WireError;
   } catch {
     return { code, message };
   }
