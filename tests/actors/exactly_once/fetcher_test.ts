@@ -164,6 +164,28 @@ Deno.test("ElementFetcher.askAgain repeats requests without an answer, and ackno
   assertEquals(fetcher.askAgain(), 3);
 });
 
+test("ElementFetcher.askAgain repeats requests once a second, however often their source asks", async () => {
+  const ready = Promise.withResolvers<void>();
+  const produce = async () => {
+    await ready.promise;
+    return element("late");
+  };
+  await using bench = new FetchBench(produce, { isVirtual: true });
+  const { fetcher, requests } = bench;
+  const askedAfter = async (ms: number) => {
+    for (let i = 0; i < 100; i++) fetcher.askAgain();
+    await pass(ms);
+    return requests.length;
+  };
+  const first = fetcher.fetch();
+  assertEquals(await askedAfter(500), 2);
+  const second = fetcher.fetch();
+  assertEquals(await askedAfter(500), 3);
+  assertEquals(await askedAfter(10), 5);
+  ready.resolve();
+  assertEquals((await Promise.all([first, second])).map(opened), ["late", "late"]);
+});
+
 Deno.test("ElementFetcher holds requests beyond its source's limit back, and sends each once", async () => {
   const wanted = Array.from({ length: 3_000 }, (_, i) => i + 1);
   await using bench = new FetchBench(({ sequence }) => element(sequence));
