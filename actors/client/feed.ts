@@ -7,6 +7,7 @@ import { decodeElement } from "../../transport/element.ts";
 import type { ServiceStats } from "../../data/iterators/stats.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { ClientFigures } from "../dispatcher/protocol_figures.ts";
+import { bytesOfAnswer } from "../exactly_once/kept_answers.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
 import { ConsumerMeter } from "./consumer_meter.ts";
@@ -49,7 +50,7 @@ export class Feed {
     return this.#ready.length;
   }
 
-  /** The encoded size of the buffered elements, in bytes. */
+  /** The bytes of the buffered elements, encoded, and of errors. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -98,7 +99,7 @@ export class Feed {
       return;
     }
     this.#ready.push(item);
-    if ("element" in item) this.#bytes += item.element.byteLength;
+    this.#bytes += bytesOfAnswer(item);
     this.onKept();
   }
 
@@ -124,7 +125,7 @@ export class Feed {
     this.#meter?.asked();
     const item = this.#ready.shift();
     if (item !== undefined) {
-      if ("element" in item) this.#bytes -= item.element.byteLength;
+      this.#bytes -= bytesOfAnswer(item);
       this.#give(item);
       this.onTaken();
       return item;

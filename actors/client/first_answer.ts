@@ -9,6 +9,8 @@ import type { AskOptions } from "../runtime/actor.ts";
 export const ATTEMPT_MS = 1_000;
 /** Default time limit for the dispatcher's first answer, in ms. */
 export const FIRST_ANSWER_TIMEOUT_MS = 10_000;
+/** How many other readers of its stream a client follows before it gives up joining. */
+const FOLLOWED_MAX = 16;
 
 /**
  * Sends a request to a dispatcher that has not answered before.
@@ -44,13 +46,14 @@ type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
  * Asks to join. If the client would replace other readers of the stream, the dispatcher refuses with
  * the id of the newest of them (`follows`). The client repeats the request with this id, and again if
  * the dispatcher then names another.
- * @throws LeatError any other refusal of the dispatcher.
+ * @throws LeatError any other refusal of the dispatcher; `aborted` after {@linkcode FOLLOWED_MAX} readers.
  */
 export async function joinIteration(
   request: OpenRequest,
   ask: (request: OpenRequest) => Promise<OpenAnswer>,
 ): Promise<OpenAnswer> {
-  for (let asked = request;;) {
+  let asked = request;
+  for (let followed = 0;; followed++) {
     try {
       return await ask(asked);
     } catch (error) {
@@ -58,7 +61,20 @@ export async function joinIteration(
       const isNews = reason === TO_FOLLOW && typeof follows === "number" &&
         follows !== asked.follows;
       if (!isNews) throw error;
+      if (followed === FOLLOWED_MAX) throw manyReaders(request, follows, error);
       asked = { ...request, follows };
     }
   }
+}
+
+function manyReaders({ jobName }: OpenRequest, newest: number, cause: unknown): LeatError {
+  const job = jobName === undefined ? "a job" : `job "${jobName}"`;
+  return new LeatError(
+    "aborted",
+    `Cannot take ${job} over: the dispatcher named ${
+      FOLLOWED_MAX + 1
+    } other readers in turn, the ` +
+      `last of them client ${newest}; end the other programs that read the stream, and start again`,
+    { cause },
+  );
 }

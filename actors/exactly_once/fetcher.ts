@@ -40,7 +40,13 @@ const RETRY_MAX_MS = 1_000;
 /** Each attempt still accepts its answer for this multiple of `requestTimeoutMs`. */
 const LATE_TIMES = 10;
 
-/** An element's error with more bytes loses its details and cause. */
+/**
+ * The source may ask for copies of the requests in flight once in this time, in ms, because each copy
+ * takes memory until its time is over. A source that drains asks at most each two seconds for long.
+ */
+const EARLY_COPIES_MS = 1_000;
+
+/** An element's error with more bytes, or more structure, loses its details and cause. */
 const ERROR_BYTES_MAX = 2 ** 20;
 
 interface ElementFetcherOptions {
@@ -92,6 +98,7 @@ export class ElementFetcher {
   /** Answered requests above `#acknowledged`. */
   readonly #answered = new Set<number>();
   #timer: Timer | undefined;
+  #noEarlyCopiesUntilMs = 0;
   #sequence = 0;
   /** All requests up to this number are answered. */
   #acknowledged = 0;
@@ -132,9 +139,13 @@ export class ElementFetcher {
   }
 
   /**
-   * Repeats all requests in flight. Returns the number up to which every answer has arrived.
+   * Repeats all requests in flight, once in {@linkcode EARLY_COPIES_MS}. Returns the number up to which
+   * every answer has arrived.
    */
   askAgain(): number {
+    const nowMs = this.#context.world.nowMs();
+    if (nowMs < this.#noEarlyCopiesUntilMs) return this.#acknowledged;
+    this.#noEarlyCopiesUntilMs = nowMs + EARLY_COPIES_MS;
     for (const fetching of this.#open) if (fetching.dueMs < Infinity) this.#attempt(fetching);
     return this.#acknowledged;
   }
@@ -325,7 +336,8 @@ export function isSourceGone({ code }: LeatError): boolean {
  */
 export function refusedAnswer(refusal: LeatError): ElementAnswer {
   const isOfElement = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;
-  return { kind: "error", error: refusal.toWire(), ...(isOfElement ? {} : { isFinal: true }) };
+  const error = errorToKeep(refusal.toWire());
+  return { kind: "error", error, ...(isOfElement ? {} : { isFinal: true }) };
 }
 
 const place = object({ sequence: count, split: count, index: count });
@@ -372,7 +384,8 @@ function errorToKeep(error: WireError): WireError {
   const { code, message, details, cause } = error;
   if (details === undefined && cause === undefined) return { code, message };
   try {
-    return decodeMessage(encodeMessage(error, { bytesMax: ERROR_BYTES_MAX })) as WireError;
+    const message = encodeMessage(error, { bytesMax: ERROR_BYTES_MAX });
+    return decodeMessage(message, { structureBytesMax: ERROR_BYTES_MAX }) as WireError;
   } catch {
     return { code, message };
   }

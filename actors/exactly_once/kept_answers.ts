@@ -1,4 +1,5 @@
 /** Counts the bytes of the answers that clients of a source have not acknowledged. */
+import { OBJECT_BYTES, VALUE_BYTES } from "../../transport/codec/structure.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 
@@ -27,10 +28,13 @@ export function bytesOfAnswer(answer: ElementAnswer | undefined): number {
 
 /** About the memory of plain data. The recursion ends: the codec limits the depth of messages. */
 function bytesOf(value: unknown): number {
-  if (typeof value === "string") return 2 * value.length;
-  if (ArrayBuffer.isView(value)) return value.byteLength;
-  if (typeof value !== "object" || value === null) return 8;
-  return Object.values(value).reduce<number>((sum, item) => sum + bytesOf(item), 8);
+  if (typeof value === "string") return VALUE_BYTES + 2 * value.length;
+  if (ArrayBuffer.isView(value)) return OBJECT_BYTES + value.byteLength;
+  if (typeof value !== "object" || value === null) return VALUE_BYTES;
+  return Object.entries(value).reduce<number>(
+    (sum, [key, item]) => sum + 2 * key.length + bytesOf(item),
+    VALUE_BYTES,
+  );
 }
 
 /** Counts the bytes of kept answers. An element that a cache gives to many clients counts once. */

@@ -37,7 +37,7 @@ export interface AskOptions {
   readonly unavailableMax?: number;
   /**
    * With `attemptMs`: the request may be handled twice. If its answer was lost, and is too large to
-   * have been kept, it is made anew, instead of being rejected as `aborted`.
+   * have been kept, it is made anew after a pause, instead of being rejected as `aborted`.
    */
   readonly isIdempotent?: true;
 }

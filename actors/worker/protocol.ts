@@ -211,8 +211,8 @@ export interface ElementSourceProtocol {
 /** What a task asks of its readers: clients, a cache or a scheduler. */
 export interface ElementReaderProtocol {
   /**
-   * The task drains and has given everything: its reader repeats open requests at once. The answer is
-   * like `GetElementRequest.acknowledged`; left out by a reader that no longer reads the task.
+   * The task drains and has given everything: its reader repeats open requests at once, if it has
+   * not done so within a second. The answer is like `GetElementRequest.acknowledged`; left out by a reader that no longer reads the task.
    */
   askAgain(request: null): { readonly acknowledged?: number };
 }

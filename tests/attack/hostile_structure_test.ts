@@ -7,6 +7,7 @@ import { rebuilt } from "../../data/foreign/foreign.ts";
 import type { ForeignRunners, ServedElements } from "../../data/foreign/foreign_runners.ts";
 import { installedHost } from "../../data/host.ts";
 import { Feed } from "../../actors/client/feed.ts";
+import { bytesOfAnswer } from "../../actors/exactly_once/kept_answers.ts";
 import { Dataset, distributedSave, LeatError, LocalCluster } from "../../mod.ts";
 import { decodeElement, ELEMENT_STRUCTURE_BYTES_MAX } from "../../transport/element.ts";
 import { encodeMessage } from "../../transport/codec.ts";
@@ -123,6 +124,24 @@ Deno.test("no worker fills a trainer with the structure of an element", () => {
   assertStringIncludes((error as LeatError).message, "smaller batch()");
   // The next element is read.
   assertEquals(feed.decode(new Payload(encodeMessage([7]))), [7]);
+});
+
+Deno.test("errors of a worker that wait for the training loop count with the objects in their details", () => {
+  const a = Array.from({ length: 1_000 }, (_, i) => i < 500 ? new Uint8Array(0) : []);
+  const error = {
+    code: "unknown" as const,
+    message: "",
+    details: { a, ["k".repeat(9_000)]: null },
+  };
+  const answer = { kind: "error" as const, error };
+  // At least the memory of empty arrays of bytes, of empty lists, and of a long key.
+  const bytes = bytesOfAnswer(answer);
+  assert(bytes > 500 * 200 + 500 * 32 + 2 * 9_000, `${bytes}`);
+  const feed = new Feed();
+  for (let i = 0; i < 2; i++) feed.push(answer);
+  assertEquals(feed.bytes, 2 * bytes);
+  for (let i = 0; i < 2; i++) feed.take();
+  assertEquals(feed.bytes, 0);
 });
 
 Deno.test("an element of many texts, nested maps and long payloads is read", () => {

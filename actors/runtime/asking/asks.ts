@@ -111,12 +111,16 @@ export class Asks {
         deadline: undefined,
         nextAttempt: undefined,
       };
-      this.#open.set(ask.id, ask);
-      ask.hold = this.#held.add(target.node, asker, ask);
-      ask.deadline = this.#deadlines.add(ask.deadlineMs, ask);
-      if (ask.attemptMs !== undefined) this.#markOpen(ask);
+      this.#add(ask);
       this.#attempt(ask);
     });
+  }
+
+  #add(ask: OpenAsk): void {
+    this.#open.set(ask.id, ask);
+    ask.hold = this.#held.add(ask.target.node, ask.asker, ask);
+    ask.deadline = this.#deadlines.add(ask.deadlineMs, ask);
+    if (ask.attemptMs !== undefined) this.#markOpen(ask);
   }
 
   /** Whether the ask with that id was sent to that node; also true if there is no such ask. */
@@ -149,9 +153,7 @@ export class Asks {
       return true;
     }
     ask.lastRefusal = refusal;
-    const doublings = Math.min(20, ask.refusals++);
-    const delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** doublings);
-    this.#scheduleAttempt(ask, delayMs * (0.5 + this.#random.next() / 2));
+    this.#attemptLater(ask);
     return true;
   }
 
@@ -180,14 +182,11 @@ export class Asks {
 
   /** Makes an ask again with a new id, so that it is handled again, for the rest of its time. */
   #makeAnew(ask: OpenAsk): void {
-    const { id, asker, target, method, body, deadlineMs, attemptMs, unavailableMax } = ask;
-    this.#take(id, asker.self.incarnation);
-    this.begin(asker, target, method, body, {
-      timeoutMs: Math.max(0, deadlineMs - this.#world.nowMs()),
-      ...(attemptMs === undefined ? {} : { attemptMs }),
-      unavailableMax,
-      isIdempotent: true,
-    }).then(ask.resolve, ask.reject);
+    this.#take(ask.id, ask.asker.self.incarnation);
+    const none = { hold: undefined, deadline: undefined, nextAttempt: undefined };
+    const anew: OpenAsk = { ...ask, ...none, id: ++this.#lastId };
+    this.#add(anew);
+    this.#attemptLater(anew);
   }
 
   #attempt(ask: OpenAsk): void {
@@ -205,6 +204,13 @@ export class Asks {
   #again(ask: OpenAsk): void {
     ask.nextAttempt = undefined;
     if (this.#open.has(ask.id)) this.#attempt(ask);
+  }
+
+  /** Sends an ask after a refusal. */
+  #attemptLater(ask: OpenAsk): void {
+    const doublings = Math.min(20, ask.refusals++);
+    const delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** doublings);
+    this.#scheduleAttempt(ask, delayMs * (0.5 + this.#random.next() / 2));
   }
 
   #scheduleAttempt(ask: OpenAsk, delayMs: number): void {

@@ -1,5 +1,5 @@
 /** Fetching elements over a port, where a sent element is gone from its sender. */
-import { ElementFetcher } from "../../../actors/exactly_once/fetcher.ts";
+import { ElementFetcher, refusedAnswer } from "../../../actors/exactly_once/fetcher.ts";
 import { Repeats } from "../../../actors/exactly_once/repeats.ts";
 import type { ActorContext } from "../../../actors/runtime/actor.ts";
 import type { RequestOf } from "../../../actors/runtime/protocol.ts";
@@ -164,6 +164,28 @@ Deno.test("ElementFetcher.askAgain repeats requests without an answer, and ackno
   assertEquals(fetcher.askAgain(), 3);
 });
 
+test("ElementFetcher.askAgain repeats requests once a second, however often their source asks", async () => {
+  const ready = Promise.withResolvers<void>();
+  const produce = async () => {
+    await ready.promise;
+    return element("late");
+  };
+  await using bench = new FetchBench(produce, { isVirtual: true });
+  const { fetcher, requests } = bench;
+  const askedAfter = async (ms: number) => {
+    for (let i = 0; i < 100; i++) fetcher.askAgain();
+    await pass(ms);
+    return requests.length;
+  };
+  const first = fetcher.fetch();
+  assertEquals(await askedAfter(500), 2);
+  const second = fetcher.fetch();
+  assertEquals(await askedAfter(500), 3);
+  assertEquals(await askedAfter(10), 5);
+  ready.resolve();
+  assertEquals((await Promise.all([first, second])).map(opened), ["late", "late"]);
+});
+
 Deno.test("ElementFetcher holds requests beyond its source's limit back, and sends each once", async () => {
   const wanted = Array.from({ length: 3_000 }, (_, i) => i + 1);
   await using bench = new FetchBench(({ sequence }) => element(sequence));
@@ -234,6 +256,26 @@ Deno.test("ElementFetcher refuses an element whose figures could not be added up
     const error = await assertRejects(() => bench.fetcher.fetch(), LeatError);
     assertEquals(error.code, "invalid_argument", Deno.inspect(figure));
   }
+});
+
+Deno.test("ElementFetcher keeps no details and causes that would take much more memory than their bytes", async () => {
+  const empty = new Uint8Array(0);
+  const [code, message] = ["aborted", "an element failed"] as const;
+  const wide = { details: { a: Array.from({ length: 10_000 }, () => empty) } };
+  const lists = { details: { a: Array.from({ length: 100_000 }, () => []) } };
+  const caused = { cause: { code, message, ...wide } };
+  const few = { details: { a: [empty, 7, ["text"]] } };
+  const answers = [{ ...wide }, { ...caused }, { ...few }]
+    .map((more): ElementAnswer => ({ kind: "error", error: { code, message, ...more } }));
+  await using bench = new FetchBench(() => answers.shift()!);
+  const kept = await Promise.all([1, 2, 3].map(() => bench.fetcher.fetch()));
+  assertEquals(kept, [
+    ...Array(2).fill({ kind: "error", error: { code, message } }),
+    { kind: "error", error: { code, message, ...few } },
+  ]);
+  // The same holds for a refusal that becomes an answer.
+  const refusal = new LeatError(code, message, lists);
+  assertEquals(refusedAnswer(refusal), { kind: "error", error: { code, message } });
 });
 
 test("ElementFetcher pauses before it asks a source again that has no room", async () => {

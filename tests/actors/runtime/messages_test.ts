@@ -5,6 +5,7 @@ import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import type { Link } from "../../../actors/runtime/link.ts";
 import { ActorNode } from "../../../actors/runtime/node/node.ts";
 import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
+import { LeatError } from "../../../core/error.ts";
 import { inlinePair } from "../../../transport/inline.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
@@ -201,6 +202,26 @@ test("an idempotent ask whose answer was lost and not kept is handled again, and
     else assertEquals((await rejection(asked, "aborted")).details, { reason: ANSWER_NOT_KEPT });
     assertEquals(calls, isIdempotent ? 2 : 1);
   }
+});
+
+test("an idempotent ask whose answer is never kept is handled again after longer and longer pauses", async () => {
+  await using pair = new TestPair();
+  let calls = 0;
+  const ref = pair.b.system.spawn<{ forgotten(request: null): null }>({
+    name: "forgetful",
+    create: () => ({
+      handlers: {
+        forgotten() {
+          calls++;
+          const details = { reason: ANSWER_NOT_KEPT };
+          throw new LeatError("aborted", "the answer was not kept", { details });
+        },
+      },
+    }),
+  });
+  const options = { timeoutMs: 10_000, attemptMs: 1_000, isIdempotent: true } as const;
+  await rejection(pair.a.system.ask(ref, "forgotten", null, options), "deadline_exceeded");
+  assert(calls > 5 && calls < 20, `handled ${calls} times`);
 });
 
 test("an ask that may be repeated says what its body was when it was made", async () => {
