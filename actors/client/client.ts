@@ -331,14 +331,13 @@ class Client {
         attemptMs: ATTEMPT_MS,
       }),
     );
-    // A client that has tasks continues without the dispatcher.
-    if (arrived === undefined) return;
+    if (arrived === undefined) return this.#noteNoAnswer();
     const answer = dispatcherAnswers.clientHeartbeat(arrived, dispatcher.node);
     this.#timeoutMs = answer.timeoutMs;
     if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
     // A client that has everything, or was stopped meanwhile, must open no tasks.
     if (this.#feed.closed) return;
-    this.#noteStarvation(answer.starvation ?? this.#whyUnread());
+    this.#noteStarvation(answer.starvation ?? this.#ifStarved(this.#unreadNow()));
     this.#reader.update(answer, this.#changesBy(answer));
   }
 
@@ -366,12 +365,19 @@ class Client {
     return [...this.#tasks.keys()].filter((taskId) => !listed.has(taskId));
   }
 
-  /** Why the training loop gets nothing, if the dispatcher does not know that but this client does. */
-  #whyUnread(): string | undefined {
+  /** A client that has tasks continues without the dispatcher. */
+  #noteNoAnswer(): void {
+    if (this.#feed.closed) return;
+    const reasons = ["The dispatcher does not answer, and is asked again.", this.#unreadNow()];
+    this.#noteStarvation(this.#ifStarved(reasons.filter((reason) => reason).join(" ")));
+  }
+
+  /** The reason, if the training loop has got nothing since the heartbeat before, and waits. */
+  #ifStarved(reason: string | undefined): string | undefined {
     const { elements } = this.#meter;
     const hasProgress = elements > this.#elementsBefore || !this.#feed.isWaitedFor;
     this.#elementsBefore = elements;
-    return hasProgress ? undefined : this.#unreadNow();
+    return hasProgress ? undefined : reason;
   }
 
   #unreadNow(): string | undefined {

@@ -33,6 +33,8 @@ class ReaderBench implements AsyncDisposable {
   open = 0;
   outstandingMax = 0;
   readonly warnings: string[] = [];
+  /** Whether the dispatcher answers no heartbeat. */
+  isAway = false;
   /** What the newest heartbeat says about workers that cannot be read from. */
   unread: string | undefined;
   readonly #time: VirtualTime;
@@ -67,6 +69,7 @@ class ReaderBench implements AsyncDisposable {
           openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1, clusterId: "c" }),
           clientHeartbeat: ({ figures }: RequestOf<DispatcherProtocol, "clientHeartbeat">) => {
             this.unread = figures?.unread;
+            if (this.isAway) return new Promise<never>(() => {});
             return {
               kind: "whole",
               tasks: this.#tasks.map((source, taskId) => ({
@@ -204,6 +207,31 @@ testInVirtualTime("a client whom no worker answers says so each minute", async (
   bench.join("far");
   assertEquals(await element, 1);
 });
+
+testInVirtualTime(
+  "a client that waits while its dispatcher does not answer says so each minute, until it is back",
+  async (time) => {
+    let isDry = true;
+    const answer: Answer = async (request) => {
+      while (isDry) await time.sleep(100);
+      return await givesAtOnce(1)(request);
+    };
+    await using bench = new ReaderBench(time, [{ answer }]);
+    const element = bench.next();
+    await time.sleep(10_000);
+    assertEquals(bench.warnings, []);
+    bench.isAway = true;
+    await time.sleep(150_000);
+    assertEquals(bench.warnings.length, 3);
+    for (const line of bench.warnings) {
+      assertStringIncludes(line, "makes no progress. The dispatcher does not answer");
+    }
+    isDry = false;
+    assertEquals(await element, 1);
+    await time.sleep(150_000);
+    assertEquals(bench.warnings.length, 3, "nothing is waited for");
+  },
+);
 
 testInVirtualTime("a client does not warn of a worker that is slow", async (time) => {
   await using bench = new ReaderBench(time, [{ answer: givesNothing(time, { times: 0 }) }]);
