@@ -283,12 +283,10 @@ export class ElementFetcher {
     const { onFailure, onUnreachable, whenBack } = this.#options;
     const isUnreachable = error.code === "unavailable";
     if (isUnreachable) onUnreachable?.(error);
-    if (error.code !== "deadline_exceeded") {
-      onFailure?.(error);
-      fetching.dueMs = Infinity;
-      fetching.copies = 0;
-      await this.#pause(fetching.attempts - 1);
-    }
+    onFailure?.(error);
+    fetching.dueMs = Infinity;
+    fetching.copies = 0;
+    await this.#pause(fetching.attempts - 1);
     if (isUnreachable) await whenBack?.();
     if (this.#open.has(fetching)) this.#attempt(fetching);
   }

@@ -320,10 +320,11 @@ export class RoundReader implements Reader {
     } catch (error) {
       const failure = LeatError.from(error);
       // The source may be stopping: it would refuse an immediate retry, too.
-      const isAway = isGone(failure) || mayBeTakenLater(failure) || failure.code === "cancelled";
+      const isAway = isGone(failure) || mayBeTakenLater(failure) ||
+        ["cancelled", "deadline_exceeded"].includes(failure.code);
       if (failure.code === "unavailable" || isGone(failure)) this.#lost(open);
       if (isAway) await sleep(context, CONFIRM_RETRY_MS);
-      return isAway || failure.code === "deadline_exceeded" ? "again" : failure;
+      return isAway ? "again" : failure;
     }
   }
 

@@ -195,6 +195,22 @@ testInVirtualTime(
   },
 );
 
+testInVirtualTime(
+  "a client whose worker fails at once with deadline_exceeded pauses between requests, and says why",
+  async (time) => {
+    let asked = 0;
+    const answer: Answer = () => {
+      asked++;
+      throw new LeatError("deadline_exceeded", "it took too long");
+    };
+    await using bench = new ReaderBench(time, [{ answer }], { maxOutstandingRequests: 1 });
+    bench.next().catch(() => {});
+    await time.sleep(150_000);
+    assert(asked < 500, `it was asked ${asked} times`);
+    assertStringIncludes(bench.warnings[0]!, 'worker "w0" at bench: it took too long');
+  },
+);
+
 testInVirtualTime("a client whom no worker answers says so each minute", async (time) => {
   await using bench = new ReaderBench(time, [{ node: "far", answer: givesAtOnce(1) }]);
   const element = bench.next();
