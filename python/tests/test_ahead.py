@@ -144,27 +144,47 @@ def test_ctrl_c_while_a_batch_is_copied_loses_none(copies: Copies) -> None:
     assert [batch["i"] for batch in batches] == [1, 2, 3]
 
 
+class Alarm(Exception):
+    """What a signal handler of a program raises."""
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, Alarm, TimeoutError])
 @pytest.mark.parametrize("count", [0, 1])
-def test_ctrl_c_while_this_thread_moves_a_batch_loses_none(count: int) -> None:
+def test_a_signal_while_this_thread_moves_a_batch_loses_none(count: int, interrupt: type[BaseException]) -> None:
     loader, will_interrupt = large(4), True
 
     def move(batch: Any) -> Any:
         nonlocal will_interrupt
         if will_interrupt and batch["i"] == 1:
             will_interrupt = False
-            raise KeyboardInterrupt
+            raise interrupt
         return batch
 
     batches, had, state = Ahead(loader, move, count), [], None
     while state is None:
         try:
             had.append(next(batches)["i"])
-        except KeyboardInterrupt:
+        except interrupt:
             state = batches.state_dict()
     rest = [batch["i"] for batch in batches]
     assert had + rest == [0, 1, 2, 3]
     loader.load_state_dict(state)
     assert [batch["i"] for batch in loader] == rest
+
+
+def test_an_exception_of_a_signal_handler_is_raised_by_the_call_that_it_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = large(4)
+    batches = Ahead(loader, lambda batch: batch, 1)
+    assert next(batches)["i"] == 0
+
+    def interrupted(_: Any) -> None:
+        raise Alarm
+
+    with monkeypatch.context() as patched:
+        patched.setattr("leat._helper.decode", interrupted)
+        with pytest.raises(Alarm):
+            next(batches)
+    assert [batch["i"] for batch in batches] == [1, 2, 3]
 
 
 def test_no_position_is_saved_that_skips_a_batch_which_ctrl_c_left_unmoved() -> None:

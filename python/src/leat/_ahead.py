@@ -30,10 +30,10 @@ class Ahead(Iterator[Any]):
         self._batches = iter(self._loader)
         # The moved batches, each with the position after it; None if that is costly to save.
         self._moved: deque[tuple[Future[Any], Checkpoint | None]] = deque()
-        # The batch that is being moved. It stays here if Ctrl-C interrupts that.
+        # The batch that is being moved. It stays here if Ctrl-C or another signal interrupts that.
         self._unmoved: tuple[Any, ...] = ()
         # The error after the moved batches, or StopIteration.
-        self._failure: Exception | None = None
+        self._failure: LeatError | StopIteration | None = None
         # The position after the last batch that the program got. None: the loader's own position, or one that is
         # costly to save.
         self._position: Checkpoint | None = None
@@ -52,8 +52,8 @@ class Ahead(Iterator[Any]):
                         self._position = self._loader._cheap_checkpoint()
                     self._unmoved = (next(self._batches),)
                 moved = self._begin_move(self._unmoved[0])
-            except Exception as error:
-                self._failure = error
+            except (LeatError, StopIteration) as error:
+                self._failure = error  # Any other one may be of a signal handler: it is raised at once.
             else:
                 position = self._loader._cheap_checkpoint() if self._count else None
                 self._unmoved = ()
@@ -76,7 +76,7 @@ class Ahead(Iterator[Any]):
         moved: Future[Any] = Future()
         try:
             moved.set_result(self._move(batch))
-        except Exception as error:
+        except LeatError as error:
             moved.set_exception(error)
         return moved
 

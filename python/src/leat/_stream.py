@@ -13,7 +13,7 @@ from ._connection import Connection
 from ._errors import LeatError, from_wire
 from ._helper import Helper, Received
 from ._slots import SLOTS, Lease
-from ._wire import with_arrays
+from ._wire import MALFORMED, with_arrays
 
 # How many answers are requested ahead: one is computed, one is written, one waits here.
 TAKES = 3
@@ -112,7 +112,7 @@ class Stream:
                 raise ValueError("it drops elements that it does not have")
             for _ in range(beginning.dropped):
                 self._take()
-        except Exception as error:
+        except MALFORMED as error:
             raise LeatError("invalid_argument", f"{NO_STATE}: {error}") from error
 
     def next(self) -> Any:
