@@ -112,6 +112,19 @@ def test_consumer_divides_a_pipeline_that_runs_beside(monkeypatch: pytest.Monkey
         leat.load(PIPELINES, export="endless", consumer=(2, 2))
 
 
+def test_consumer_auto_is_refused_if_it_was_asked_before_there_were_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = leat.load(PIPELINES, export="large", args={"count": 2})
+    loader = leat.load(PIPELINES, export="large", args={"count": 2}, consumer="auto")
+    assert [batch["i"] for batch in loader] == [0, 1]
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    for early in (loader, pickle.loads(pickle.dumps(loader))):
+        with pytest.raises(leat.LeatError, match="has become rank 1 of 3 since: make the loader after .*initialize") as raised:
+            iter(early)
+        assert raised.value.code == "failed_precondition"
+    assert [batch["i"] for batch in everything] == [0, 1]
+
+
 def test_consumers_divide_the_stream_of_a_single_consumer() -> None:
     def read(rank: int, world: int) -> list[Any]:
         loader = leat.load(PIPELINES, export="numbers", args={"count": 24}, seed=3, consumer=(rank, world))
