@@ -43,8 +43,8 @@ def test_an_element_that_fails_is_raised_with_its_place_and_the_next_one_comes()
     assert list(batches) == [3, 4]
 
 
-def test_a_place_in_a_folder_with_a_space_is_named(tmp_path: Path) -> None:
-    pipeline = tmp_path / "my pipelines" / "failing.ts"
+def test_a_place_in_a_folder_with_a_space_or_a_percent_sign_is_named(tmp_path: Path) -> None:
+    pipeline = tmp_path / "my pipelines, 100%20 of them" / "failing.ts"
     pipeline.parent.mkdir()
     pipeline.write_text('import { Dataset } from "@leat/leat";\nexport default Dataset.range(1).map(() => {\n  throw new Error("no");\n});\n')
     with pytest.raises(leat.LeatError, match="no") as raised:

@@ -84,7 +84,7 @@ def load(
     if pipeline is None:
         raise LeatError("invalid_argument", "pipeline is the path of a module, not None")
     check(pipeline=pipeline, args=args, export=export, seed=seed, memory=memory, folder=folder, allow=allow)
-    path = Path(pipeline).resolve()
+    path = _absolute(pipeline).resolve()
     if not path.is_file():
         raise LeatError("not_found", f"There is no pipeline {path}")
     part = consumer_of(consumer)
@@ -122,6 +122,16 @@ def from_id(
     part = consumer_of(consumer)
     request = {"datasetId": dataset_id, **_reading(service, token, ca, mode, job, part, options)}
     return Loader(request, reuse, memory, folder, _allowed(service, allow), consumer == "auto" and part is None)
+
+
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path).absolute()
+    except FileNotFoundError as error:
+        raise LeatError(
+            "failed_precondition",
+            f"{os.fspath(path)!r} begins in the working directory of this process, which was removed: call os.chdir() with one that exists",
+        ) from error
 
 
 def _allowed(service: str | None, allow: Sequence[str]) -> Sequence[str]:
@@ -176,7 +186,7 @@ class Loader:
         is_alone: bool = False,
     ) -> None:
         """`is_alone`: whether `consumer="auto"` has found no other process."""
-        where = None if folder is None else os.path.abspath(folder)
+        where = None if folder is None else str(_absolute(folder))
         self._arguments = (request, reuse, memory, where, tuple(allow), is_alone)
         self._resume: Checkpoint | None = None
         self._prepare()
