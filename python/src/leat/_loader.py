@@ -14,7 +14,7 @@ from ._checkpoint import Checkpoint
 from ._connection import Connection
 from ._errors import LeatError
 from ._ranks import Consumer, consumer_of, require_alone
-from ._stream import Stream
+from ._stream import Position, Stream
 
 
 def load(
@@ -242,7 +242,9 @@ class Loader:
                 return stream
             self._interrupted_at = stream.checkpoint()
         self._connection.open()
-        return self._begin(self._interrupted_at)
+        begun = self._begin(self._interrupted_at)
+        begun.keeps = stream.keeps
+        return begun
 
     def _begin(self, resume: Checkpoint | None) -> Stream:
         """The stream of a position, or of the next epoch."""
@@ -353,15 +355,6 @@ class Loader:
         """A position as the program saves it."""
         return position.to_dict() | ({} if position.state is None else {"consumer": self._consumer})
 
-    def _cheap_checkpoint(self) -> Checkpoint | None:
-        """The position; None if only the helper knows it."""
-        with self._connection.lock:
-            return None if self._stream is None or not self._stream.is_position_known else self._stream.checkpoint()
-
-    @property
-    def _is_unsavable(self) -> bool:
-        return self._stream is not None and self._stream.is_unsavable
-
     def _for_worker(self, worker: int, workers: int, seed: int) -> Loader:
         """A loader of every `workers`-th batch of this one, for worker `worker` of a `DataLoader`.
 
@@ -423,3 +416,17 @@ class LoaderIterator(Iterator[Any]):
         with self._loader._connection.lock:
             self._stream = self._loader._continued(self._stream)
             return self._stream.next()
+
+    def _keep(self) -> None:
+        """Lets the stream keep what was taken, until it is told to forget it."""
+        self._stream.keeps = True
+
+    def _position(self) -> Position:
+        """The position after the last batch."""
+        with self._loader._connection.lock:
+            return self._stream.position()
+
+    def _state(self, position: Position) -> dict[str, Any]:
+        """A position as the program saves it."""
+        with self._loader._connection.lock:
+            return self._loader._stored(position.checkpoint())
