@@ -38,7 +38,11 @@ export async function exportedDataset(
     value =
       await (typeof value === "function" ? args === undefined ? value() : value(args) : value);
   } catch (error) {
-    throw failedPipeline(`'${chosen}' of '${path}' failed when it was called`, error);
+    const lacksArgument = args === undefined && typeof value === "function" && value.length > 0;
+    const remedy = lacksArgument
+      ? " without its argument: pass args={} in Python, or give it a default, as in ({ size = 4 } = {}) => …"
+      : "";
+    throw failedPipeline(`'${chosen}' of '${path}' failed when it was called${remedy}`, error);
   }
   if (value instanceof Dataset) return value;
   throw new LeatError(

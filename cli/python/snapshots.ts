@@ -9,7 +9,6 @@ const SNAPSHOT_BYTES_MAX = 64 * 2 ** 10;
 /** The time between two snapshots is at least this many times as long as saving takes. */
 const PERIOD_FACTOR_MIN = 100;
 const UNSAVED: Snapshot = { isUnsaved: true };
-const UNSAVABLE: Snapshot = { isUnsaved: true, isUnsavable: true };
 /** The least time between two snapshots, in ms. */
 const EVERY_MS_MIN = 20;
 
@@ -17,8 +16,6 @@ const EVERY_MS_MIN = 20;
 export interface Snapshot {
   readonly state?: Uint8Array;
   readonly isUnsaved?: true;
-  /** Whether the position was not saved because saving failed. */
-  readonly isUnsavable?: true;
 }
 
 /** Saves an iterator's position as long as that is cheap. */
@@ -34,7 +31,6 @@ export class Snapshots {
    */
   #isFirst = true;
   #isCheap = true;
-  #unsaved = UNSAVED;
 
   constructor(iterator: DatasetIterator<unknown>, isOrdered: boolean) {
     this.#iterator = iterator;
@@ -48,7 +44,7 @@ export class Snapshots {
 
   /** Saves the current position, unless it is large, cannot be saved or is no position to skip from. */
   async take(): Promise<Snapshot> {
-    if (!this.#isCheap) return this.#unsaved;
+    if (!this.#isCheap) return UNSAVED;
     const startedAtMs = performance.now();
     let state: Uint8Array;
     try {
@@ -56,7 +52,7 @@ export class Snapshots {
     } catch {
       // The program gets the error when it requests `save`.
       this.#isCheap = false;
-      return this.#unsaved = UNSAVABLE;
+      return UNSAVED;
     }
     const endedAtMs = performance.now();
     const periodMs = Math.max(EVERY_MS_MIN, PERIOD_FACTOR_MIN * (endedAtMs - startedAtMs));

@@ -121,6 +121,31 @@ def test_batches_are_copied_ahead_although_no_position_can_be_saved(copies: Copi
     assert next(batches)["i"] >= 0
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_batches_are_moved_ahead_where_only_the_helper_knows_the_position_which_is_that_of_the_program(count: int) -> None:
+    loader, moved = leat.load(PIPELINES, export="held", seed=1), []
+    batches, given = Ahead(loader, lambda batch: moved.append(repr(batch)) or batch, count), 0
+    while batches._position is None or batches._position.known is not None or given < 10:
+        next(batches)
+        given += 1
+    assert len(moved) == given + count
+    other = leat.load(PIPELINES, export="held", seed=1)
+    other.load_state_dict(batches.state_dict())
+    resumed = iter(other)
+    assert [repr(next(resumed)) for _ in range(5)] == [repr(next(batches)) for _ in range(5)]
+
+
+def test_a_position_before_batches_that_are_ahead_gives_each_element_once_although_the_order_is_another_one_then() -> None:
+    loader, other = (leat.load(PIPELINES, export="overtaking", args={"late": late}, seed=1) for late in (False, True))
+    batches, had, states = Ahead(loader, lambda batch: batch, 3), [], []
+    for element in batches:
+        had.append(element)
+        states.append(batches.state_dict())
+    for count in (*range(3, 40, 6), 40):
+        other.load_state_dict(states[count - 1])
+        assert sorted(had[:count] + (list(other) if count < 40 else [])) == list(range(40))
+
+
 def test_ctrl_c_while_a_batch_is_copied_loses_none(copies: Copies) -> None:
     copies.allowed = threading.Semaphore(1)
     batches = iter(leat.torch.Loader(large(4), device="meta"))
@@ -144,27 +169,47 @@ def test_ctrl_c_while_a_batch_is_copied_loses_none(copies: Copies) -> None:
     assert [batch["i"] for batch in batches] == [1, 2, 3]
 
 
+class Alarm(Exception):
+    """What a signal handler of a program raises."""
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, Alarm, TimeoutError])
 @pytest.mark.parametrize("count", [0, 1])
-def test_ctrl_c_while_this_thread_moves_a_batch_loses_none(count: int) -> None:
+def test_a_signal_while_this_thread_moves_a_batch_loses_none(count: int, interrupt: type[BaseException]) -> None:
     loader, will_interrupt = large(4), True
 
     def move(batch: Any) -> Any:
         nonlocal will_interrupt
         if will_interrupt and batch["i"] == 1:
             will_interrupt = False
-            raise KeyboardInterrupt
+            raise interrupt
         return batch
 
     batches, had, state = Ahead(loader, move, count), [], None
     while state is None:
         try:
             had.append(next(batches)["i"])
-        except KeyboardInterrupt:
+        except interrupt:
             state = batches.state_dict()
     rest = [batch["i"] for batch in batches]
     assert had + rest == [0, 1, 2, 3]
     loader.load_state_dict(state)
     assert [batch["i"] for batch in loader] == rest
+
+
+def test_an_exception_of_a_signal_handler_is_raised_by_the_call_that_it_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = large(4)
+    batches = Ahead(loader, lambda batch: batch, 1)
+    assert next(batches)["i"] == 0
+
+    def interrupted(_: Any) -> None:
+        raise Alarm
+
+    with monkeypatch.context() as patched:
+        patched.setattr("leat._helper.decode", interrupted)
+        with pytest.raises(Alarm):
+            next(batches)
+    assert [batch["i"] for batch in batches] == [1, 2, 3]
 
 
 def test_no_position_is_saved_that_skips_a_batch_which_ctrl_c_left_unmoved() -> None:
@@ -173,7 +218,7 @@ def test_no_position_is_saved_that_skips_a_batch_which_ctrl_c_left_unmoved() -> 
     def move(batch: Any) -> Any:
         nonlocal will_interrupt
         # Without a position that costs little to save.
-        if will_interrupt and batches._position is None:
+        if will_interrupt and batches._position is not None and batches._position.known is None:
             will_interrupt = False
             raise KeyboardInterrupt
         return batch
@@ -189,6 +234,31 @@ def test_no_position_is_saved_that_skips_a_batch_which_ctrl_c_left_unmoved() -> 
     other.load_state_dict(batches.state_dict())
     resumed = iter(other)
     assert [repr(next(batches)) for _ in range(5)] == [repr(next(resumed)) for _ in range(5)]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_position_that_only_the_helper_knows_can_be_saved_after_ctrl_c_when_a_batch_was_just_taken(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loader = leat.load(PIPELINES, export="held", seed=1)
+    batches = Ahead(loader, lambda batch: batch, count)
+    next(batches)
+    while loader._stream is None or loader._stream.is_position_known:
+        next(batches)
+    take = loader._stream.next
+
+    def interrupted() -> None:
+        take()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(loader._stream, "next", interrupted)
+        next(batches)
+    other = leat.load(PIPELINES, export="held", seed=1)
+    other.load_state_dict(batches.state_dict())
+    # The position is after the batch that was lost, or before those that are ahead.
+    resumed = [repr(batch) for batch, _ in zip(other, range(5))]
+    assert repr(next(batches)) == resumed[0] and repr(next(batches)) in resumed[1:3]
 
 
 def test_break_and_del_end_the_thread(copies: Copies) -> None:

@@ -91,6 +91,25 @@ def test_a_pipeline_that_is_no_path_is_refused() -> None:
         assert raised.value.code == "invalid_argument"
 
 
+@pytest.mark.parametrize(("pipeline", "options"), [("pipelines.ts", {}), (PIPELINES, {"folder": "slots"})])
+def test_a_path_in_a_removed_working_directory_is_refused_with_the_remedy(
+    pipeline: Any, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed = tmp_path / "removed"
+    removed.mkdir()
+    monkeypatch.chdir(removed)
+    removed.rmdir()
+    with pytest.raises(leat.LeatError, match=r"'(pipelines.ts|slots)' begins in .* was removed: call os.chdir\(\)") as raised:
+        leat.load(pipeline, **options)
+    assert raised.value.code == "failed_precondition"
+
+
+def test_a_function_that_needs_args_and_gets_none_fails_with_the_remedy() -> None:
+    with pytest.raises(leat.LeatError, match=r"was called without its argument: pass args=\{\} in Python") as raised:
+        leat.load(PIPELINES, export="large")
+    assert raised.value.code == "failed_precondition"
+
+
 @pytest.mark.parametrize(("rank", "world"), [("first", "2"), ("3", None), ("-1", "2")])
 def test_ranks_of_the_environment_that_are_none_are_refused_by_name(
     rank: str, world: str | None, monkeypatch: pytest.MonkeyPatch

@@ -68,6 +68,20 @@ def test_an_exception_in_the_loop_ends_the_program_and_its_helper() -> None:
     assert left_folders() == [] and named(f"{tempfile.gettempdir()}/leat-slots-") == []
 
 
+def test_a_daemon_thread_that_reads_when_the_program_ends_prints_no_traceback() -> None:
+    script = f"""if True:
+        import leat, threading
+        loader, has_begun = leat.load({str(PIPELINES)!r}, export="waiting"), threading.Event()
+        def read():
+            for _ in loader:
+                has_begun.set()
+        threading.Thread(target=read, daemon=True).start()
+        has_begun.wait()
+    """
+    ended = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": SOURCES}, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_del_of_a_loader_ends_its_helper_when_the_loop_is_gone_too() -> None:
     loader = leat.load(PIPELINES, export="endless")
     batches = iter(loader)

@@ -169,6 +169,14 @@ sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("batch"))
 loader = leat.load(pipelines, export="numbers", args={"count": 16}, seed=3, consumer="auto")
 for batch in leat.jax.Loader(loader, sharding):
     print(batch["x"].shape, batch["x"].addressable_shards[0].data.tolist(), flush=True)
+replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+ragged = leat.load(pipelines, export="raggedText")
+for refused in (lambda: next(iter(leat.jax.Loader(ragged, sharding))), lambda: leat.jax.Loader(loader, {"x": replicated})):
+    try:
+        refused()
+    except leat.LeatError as error:
+        print(error, flush=True)
+print(next(iter(leat.jax.Loader(ragged, replicated))).row_splits, flush=True)
 jax.distributed.shutdown()
 """
 
@@ -182,7 +190,7 @@ def free_port() -> int:
             return port
 
 
-def test_the_batches_of_two_processes_are_one_global_batch() -> None:
+def test_the_batches_of_two_processes_are_one_global_batch_and_what_cannot_be_one_is_refused() -> None:
     address = f"localhost:{free_port()}"
     environment = {**os.environ, "PYTHONPATH": SOURCES, "XLA_FLAGS": ""}
     with contextlib.ExitStack() as stack:
@@ -194,7 +202,11 @@ def test_the_batches_of_two_processes_are_one_global_batch() -> None:
         printed = [process.communicate(timeout=DEADLINE_SECONDS)[0].splitlines() for process in started]
     for rank in (0, 1):
         part = leat.load(PIPELINES, export="numbers", args={"count": 16}, seed=3, consumer=(rank, 2))
-        assert printed[rank] == [f"(8,) {batch['x'].tolist()}" for batch in part]
+        *batches, ragged, replicated, splits = printed[rank]
+        assert batches == [f"(8,) {batch['x'].tolist()}" for batch in part]
+        assert ragged.startswith("batch is a leat.Ragged, which cannot be divided among processes: use paddedBatch()")
+        assert "is replicated over processes, and the loader gives each of 2 consumers other batches" in replicated
+        assert splits == "[0 2 3]"
     assert printed[0] != printed[1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ctypes
 import errno
 import io
 import multiprocessing
@@ -16,12 +17,13 @@ import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import leat
 import pytest
 from conftest import DEADLINE_SECONDS, PIPELINES, SOURCES, children_of, is_alive, until
-from leat import _deno, _helper, _stream
+from leat import _deno, _helper, _slots, _stream
 from leat._connection import Connection
 from leat._deno import helper_command
 from leat._frames import FREED, HEADER, PIPED
@@ -41,8 +43,8 @@ def test_an_element_that_fails_is_raised_with_its_place_and_the_next_one_comes()
     assert list(batches) == [3, 4]
 
 
-def test_a_place_in_a_folder_with_a_space_is_named(tmp_path: Path) -> None:
-    pipeline = tmp_path / "my pipelines" / "failing.ts"
+def test_a_place_in_a_folder_with_a_space_or_a_percent_sign_is_named(tmp_path: Path) -> None:
+    pipeline = tmp_path / "my pipelines, 100%20 of them" / "failing.ts"
     pipeline.parent.mkdir()
     pipeline.write_text('import { Dataset } from "@leat/leat";\nexport default Dataset.range(1).map(() => {\n  throw new Error("no");\n});\n')
     with pytest.raises(leat.LeatError, match="no") as raised:
@@ -108,6 +110,19 @@ def test_consumer_divides_a_pipeline_that_runs_beside(monkeypatch: pytest.Monkey
     assert [batch["i"] for batch in loader] == [1, 4, 7]
     with pytest.raises(leat.LeatError, match="rank < world"):
         leat.load(PIPELINES, export="endless", consumer=(2, 2))
+
+
+def test_consumer_auto_is_refused_if_it_was_asked_before_there_were_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = leat.load(PIPELINES, export="large", args={"count": 2})
+    loader = leat.load(PIPELINES, export="large", args={"count": 2}, consumer="auto")
+    assert [batch["i"] for batch in loader] == [0, 1]
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "3")
+    for early in (loader, pickle.loads(pickle.dumps(loader))):
+        with pytest.raises(leat.LeatError, match="has become rank 1 of 3 since: make the loader after .*initialize") as raised:
+            iter(early)
+        assert raised.value.code == "failed_precondition"
+    assert [batch["i"] for batch in everything] == [0, 1]
 
 
 def test_consumers_divide_the_stream_of_a_single_consumer() -> None:
@@ -254,6 +269,47 @@ def test_an_interrupted_loop_can_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         signal.signal(signal.SIGALRM, before)
     assert had + list(batches) == [0, 1, 2]
+
+
+# A handler that calls the loader raises a LeatError.
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError, RuntimeError, leat.LeatError])
+@pytest.mark.parametrize("interrupted", [(_helper, "decode"), (_slots, "_Mapping"), (_slots, "Lease")], ids=lambda pair: pair[1])
+def test_an_exception_of_a_signal_handler_while_a_message_is_read_is_raised_and_the_loop_can_go_on(
+    interrupted: tuple[Any, str], kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches = iter(leat.load(PIPELINES, export="large", args={"count": 3}))
+    with monkeypatch.context() as patched, pytest.raises(kind, match="of a handler"):
+        patched.setattr(*interrupted, raising(kind))
+        next(batches)
+    assert [batch["i"] for batch in batches] == [0, 1, 2]
+
+
+def raising(kind: type[BaseException]) -> Any:
+    def interrupt(*_: Any) -> None:
+        raise kind("of a handler")
+
+    return interrupt
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
+def test_an_exception_of_a_signal_handler_while_a_helper_starts_is_raised_as_it_is(
+    kind: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr(_helper, "Process", raising(kind))
+    with pytest.raises(kind, match="of a handler"):
+        leat.load(PIPELINES, export="endless")
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_an_exception_while_the_loop_waits_has_no_other_one_as_its_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="waiting")
+    batches = iter(loader)
+    assert next(batches) == 0
+    monkeypatch.setattr(loader._connection.helper, "_wait", raising(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt) as raised:
+        next(batches)
+    assert raised.value.__context__ is None
 
 
 def test_a_signal_handler_cannot_call_the_loader_while_another_call_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -650,13 +706,14 @@ def test_batches_that_are_kept_need_no_descriptors() -> None:
 def test_a_batch_that_cannot_be_mapped_is_an_error_and_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
     batches = iter(leat.load(PIPELINES, export="large", args={"count": 3}))
 
-    def failing(*_: Any) -> None:
-        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+    def failing(*_: Any) -> Any:
+        ctypes.set_errno(errno.ENOMEM)
+        return _slots._MAP_FAILED
 
     with monkeypatch.context() as patched:
-        patched.setattr("leat._slots._Mapping", failing)
+        patched.setattr(_slots, "_libc", SimpleNamespace(mmap=failing))
         for _ in range(2):
-            with pytest.raises(leat.LeatError, match="cannot be mapped into memory") as raised:
+            with pytest.raises(leat.LeatError, match="cannot be mapped into memory: Cannot allocate memory") as raised:
                 next(batches)
             assert raised.value.code == "resource_exhausted"
     assert [batch["i"] for batch in batches] == [0, 1, 2]

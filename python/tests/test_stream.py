@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import leat
 import numpy as np
+import pytest
 from leat._checkpoint import Checkpoint
 from leat._connection import Connection
 from leat._helper import Received
@@ -99,9 +100,13 @@ class Interrupt:
         return self
 
 
-def read_with(interrupt: Interrupt) -> list[int]:
-    """The numbers of the elements that a program gets. From the interrupt on, it saves the position before each."""
+def read_with(interrupt: Interrupt, keeps: bool = False) -> list[int]:
+    """The numbers of the elements that a program gets. From the interrupt on, it saves the position before each.
+
+    With `keeps`, it also saves all earlier positions.
+    """
     stream = Stream(cast(Connection, Helper(ANSWERS)), Checkpoint(), False)
+    stream.keeps = keeps
     found: list[int] = []
     at: int | None = None
     while True:
@@ -125,10 +130,24 @@ def read_with(interrupt: Interrupt) -> list[int]:
             assert at in (None, got), f"the position before {got} is {at}"
         if interrupt.has_come:
             at = position(stream.checkpoint())
+            if keeps:
+                assert [position(stream.ask_checkpoint(given)) for given in range(at)] == list(range(at))
 
 
 def test_stream_next_gives_elements_and_their_errors_in_order() -> None:
     assert read_with(Interrupt(-1)) == list(range(COUNT))
+
+
+def test_a_stream_keeps_no_message_whose_elements_the_program_has_got() -> None:
+    stream = Stream(cast(Connection, Helper(ANSWERS)), Checkpoint(), False)
+    stream.keeps = True
+    for _ in range(3):
+        stream.next()
+    assert [answer.at for answer in stream._kept] == [0]
+    stream.forget(1)
+    assert len(stream._kept) == 1
+    stream.forget(2)
+    assert len(stream._kept) == 0
 
 
 def test_a_position_after_an_element_that_has_not_come_is_saved_with_this_element() -> None:
@@ -139,11 +158,12 @@ def test_a_position_after_an_element_that_has_not_come_is_saved_with_this_elemen
         assert position(stream.checkpoint()) == number + 1
 
 
-def test_ctrl_c_at_any_line_of_stream_next_costs_at_most_one_batch_and_the_position_is_right() -> None:
+@pytest.mark.parametrize("keeps", [False, True])
+def test_ctrl_c_at_any_line_of_stream_next_costs_at_most_one_batch_and_the_position_is_right(keeps: bool) -> None:
     line = lost = 0
     while True:
         interrupt = Interrupt(line)
-        found = read_with(interrupt)
+        found = read_with(interrupt, keeps)
         if not interrupt.has_come:
             break
         assert found == sorted(found) and len(found) >= COUNT - 1, f"line {line}: {found}"

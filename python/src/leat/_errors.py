@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from typing import Any, Mapping
-from urllib.parse import unquote
 
 # How error messages of Deno and of Leat in TypeScript name a missing permission.
 _DENO_FLAG = re.compile(r"run (?:it|again) with (?:the )?--allow-([a-z]+)(=[^\s;]*[^\s;.,])?(?: flag)?")
@@ -49,8 +48,8 @@ class LeatError(Exception):
 
 
 def _path(place: str) -> str:
-    """A place with a path instead of a file URL."""
-    return _shown(unquote(place.removeprefix("file://"))) if place.startswith("file:///") else place
+    """A place with a path instead of a file URL, which Deno writes in stacks without escapes."""
+    return _shown(place.removeprefix("file://")) if place.startswith("file:///") else place
 
 
 # Control characters, line ends, marks that change the direction of text, and characters without width.

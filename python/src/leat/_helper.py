@@ -17,7 +17,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Sequence, TypeGuard
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from ._errors import LeatError, from_wire
 from ._folder import slot_folder
 from ._frames import FREED, HEADER, PIPED, PIPED_BYTES_MAX, freed, in_slot, piped
 from ._slots import SLOT_BYTES_MAX, SLOTS, Lease, SlotFile
-from ._wire import Bytes, decode, encode
+from ._wire import MALFORMED, Bytes, decode, encode
 
 PIPE_BYTES = 2**20
 STDERR_CHARS = 4_096
@@ -94,7 +94,7 @@ class Helper:
         except BaseException as error:
             for descriptor in opened:
                 os.close(descriptor)
-            if isinstance(error, OSError):
+            if _is_of_system(error):
                 raise _cannot_start(error) from error
             raise
 
@@ -139,6 +139,8 @@ class Helper:
             while at < len(view):
                 at += os.pwrite(self._process.outgoing, view[at:], at)
         except OSError as error:
+            if not _is_of_system(error):
+                raise
             raise LeatError(
                 "resource_exhausted",
                 f"A request of {len(message)} bytes cannot be written for the helper: {error.strerror}. Free space on the "
@@ -154,11 +156,7 @@ class Helper:
         while True:
             self.check()
             self._is_mid_message = True
-            try:
-                received = self._parse()
-            except LeatError:
-                self._is_mid_message = False  # If it cannot be mapped, it is still there: the next call takes it.
-                raise
+            received = self._parse()
             if received is None:
                 self._is_mid_message = False
                 self._fill()
@@ -227,7 +225,11 @@ class Helper:
         try:
             return self.slots.lease(slot, length)
         except LeatError as error:
-            raise self._violation(error.message) if error.code == "internal" else error
+            if error.code == "internal":
+                raise self._violation(error.message) from error
+            if error.code == "resource_exhausted":
+                self._is_mid_message = False  # It cannot be mapped, and is still there: the next call takes it.
+            raise
 
     def _received(self, message: Bytes, lease: Lease | None) -> Received:
         try:
@@ -235,9 +237,7 @@ class Helper:
             kind = received.value["kind"]
             if kind not in ("hello", "bye") and not (kind in ("reply", "failure") and isinstance(received.value["id"], (int, float))):
                 raise ValueError(f"an unknown message {kind!r}")
-        except MemoryError:
-            raise
-        except Exception as error:
+        except MALFORMED as error:
             raise self._violation(f"a message that cannot be decoded: {error!r}") from error
         return received
 
@@ -253,26 +253,31 @@ class Helper:
 
     def _fill(self) -> None:
         """Waits for bytes, and reads them. Only the wait can be interrupted without harm."""
-        descriptor = self._process.read
-        while True:
-            try:
-                self._is_mid_message = True
-                chunk = os.read(descriptor, PIPE_BYTES)
-                if not chunk:
-                    raise self._end_error()
-                del self._input[: self._at]
-                self._at = 0
-                self._input += chunk
-                self._is_mid_message = False
-                return
-            except BlockingIOError:
-                self._is_mid_message = False
-                self._wait()
+        self._is_mid_message = True
+        while (chunk := self._read()) is None:
+            self._is_mid_message = False
+            self._wait()
+            self._is_mid_message = True
+        if not chunk:
+            raise self._end_error()
+        del self._input[: self._at]
+        self._at = 0
+        self._input += chunk
+        self._is_mid_message = False
+
+    def _read(self) -> bytes | None:
+        """The bytes that have come, none at the end of the input; None if there are none yet."""
+        try:
+            return os.read(self._process.read, PIPE_BYTES)
+        except BlockingIOError:
+            return None
 
     def _wait(self, milliseconds: float = float("inf")) -> bool:
         """Waits for bytes or the end of the input. Returns whether there are any in time."""
         while milliseconds > 0:
             if self._is_closing():
+                if threading.current_thread().daemon and not threading.main_thread().is_alive():
+                    sys.exit()  # The program ends: this ends the thread without a traceback.
                 raise LeatError("cancelled", "Another thread has closed this loader while this call waited for the helper")
             if _is_readable(self._process.read, int(min(milliseconds, CLOSING_MS))):
                 return True
@@ -293,15 +298,17 @@ class Helper:
 
     def _farewell(self) -> LeatError | None:
         """The error in the helper's `bye`, if it sent one. Other messages are dropped."""
-        try:
-            while _is_readable(self._process.read, LAST_WORD_MS) and (chunk := os.read(self._process.read, PIPE_BYTES)):
-                self._input += chunk
-        except OSError:
-            pass
+        while _is_readable(self._process.read, LAST_WORD_MS) and (chunk := self._read()):
+            self._input += chunk
         while (received := self._parse()) is not None:
             if received.value.get("kind") == "bye":
                 return from_wire(received.value.get("error"))
         return None
+
+
+def _is_of_system(error: BaseException) -> TypeGuard[OSError]:
+    """Whether a call of the system has failed. A `TimeoutError` of a signal handler is an `OSError`, too, without a number."""
+    return isinstance(error, OSError) and error.errno is not None
 
 
 def _cannot_start(error: OSError) -> LeatError:

@@ -13,8 +13,8 @@ from ._arguments import check, plain
 from ._checkpoint import Checkpoint
 from ._connection import Connection
 from ._errors import LeatError
-from ._ranks import Consumer, consumer_of
-from ._stream import Stream
+from ._ranks import Consumer, consumer_of, require_alone
+from ._stream import Position, Stream
 
 
 def load(
@@ -52,8 +52,8 @@ def load(
         mode: How workers share the work: `OFF`, `DYNAMIC`, `DETERMINISTIC`, …; default `OFF`.
         job: The name under which clients share the elements.
         consumer: `(rank, world)`: which part of the elements is for this process. `"auto"` takes both
-            from `torch.distributed` or `jax.distributed`, or from RANK and WORLD_SIZE. With a service,
-            `job` is needed, too. Without a service, the helper process computes all batches, in one
+            from `torch.distributed` or `jax.distributed`, or from RANK and WORLD_SIZE: call it when they
+            are initialized. With a service, `job` is needed, too. Without a service, the helper process computes all batches, in one
             order, and gives every `world`-th.
         options: Further options of `distribute()`, as in TypeScript: `runId`, `sharing`,
             `compression`, `targetWorkers`, `targetTags`, `maxOutstandingRequests`,
@@ -84,15 +84,16 @@ def load(
     if pipeline is None:
         raise LeatError("invalid_argument", "pipeline is the path of a module, not None")
     check(pipeline=pipeline, args=args, export=export, seed=seed, memory=memory, folder=folder, allow=allow)
-    path = Path(pipeline).resolve()
+    path = _absolute(pipeline).resolve()
     if not path.is_file():
         raise LeatError("not_found", f"There is no pipeline {path}")
+    part = consumer_of(consumer)
     request = {
         **{"pipeline": str(path), "args": plain(args, "args")},
         **{"export": export, "seed": None if seed is None else int(seed)},
-        **_reading(service, token, ca, mode, job, consumer_of(consumer), options),
+        **_reading(service, token, ca, mode, job, part, options),
     }
-    return Loader(request, reuse, memory, folder, _allowed(service, allow))
+    return Loader(request, reuse, memory, folder, _allowed(service, allow), consumer == "auto" and part is None)
 
 
 def from_id(
@@ -118,8 +119,19 @@ def from_id(
     if dataset_id is None or service is None:
         raise LeatError("invalid_argument", f"dataset_id and service are texts, not {dataset_id!r} and {service!r}")
     check(dataset_id=dataset_id, memory=memory, folder=folder, allow=allow)
-    request = {"datasetId": dataset_id, **_reading(service, token, ca, mode, job, consumer_of(consumer), options)}
-    return Loader(request, reuse, memory, folder, _allowed(service, allow))
+    part = consumer_of(consumer)
+    request = {"datasetId": dataset_id, **_reading(service, token, ca, mode, job, part, options)}
+    return Loader(request, reuse, memory, folder, _allowed(service, allow), consumer == "auto" and part is None)
+
+
+def _absolute(path: str | os.PathLike[str]) -> Path:
+    try:
+        return Path(path).absolute()
+    except FileNotFoundError as error:
+        raise LeatError(
+            "failed_precondition",
+            f"{os.fspath(path)!r} begins in the working directory of this process, which was removed: call os.chdir() with one that exists",
+        ) from error
 
 
 def _allowed(service: str | None, allow: Sequence[str]) -> Sequence[str]:
@@ -171,16 +183,18 @@ class Loader:
         memory: int | None,
         folder: str | os.PathLike[str] | None,
         allow: Sequence[str],
+        is_alone: bool = False,
     ) -> None:
-        where = None if folder is None else os.path.abspath(folder)
-        self._arguments = (request, reuse, memory, where, tuple(allow))
+        """`is_alone`: whether `consumer="auto"` has found no other process."""
+        where = None if folder is None else str(_absolute(folder))
+        self._arguments = (request, reuse, memory, where, tuple(allow), is_alone)
         self._resume: Checkpoint | None = None
         self._prepare()
         with self._connection.lock:
             self._connection.open()
 
     def _prepare(self) -> None:
-        request, self._reuse, memory, folder, allow = self._arguments
+        request, self._reuse, memory, folder, allow, self._is_alone = self._arguments
         self._connection = Connection(request, memory, folder, allow)
         self._stream: Stream | None = None
         # The position of `_stream`, if Ctrl-C made its helper unusable: the next call of its iterator continues there.
@@ -205,7 +219,12 @@ class Loader:
         """Begins the next epoch, or continues from what `load_state_dict` was given.
 
         An earlier iterator of this loader then raises `failed_precondition`.
+
+        Raises:
+            LeatError: `failed_precondition` if `consumer="auto"` would now give this process a part only.
         """
+        if self._is_alone:
+            require_alone()
         with self._connection.lock:
             if self._has_begun and self._resume == Checkpoint():
                 self._connection.close()  # Only another helper begins with the first epoch again.
@@ -223,7 +242,9 @@ class Loader:
                 return stream
             self._interrupted_at = stream.checkpoint()
         self._connection.open()
-        return self._begin(self._interrupted_at)
+        begun = self._begin(self._interrupted_at)
+        begun.keeps = stream.keeps
+        return begun
 
     def _begin(self, resume: Checkpoint | None) -> Stream:
         """The stream of a position, or of the next epoch."""
@@ -319,6 +340,12 @@ class Loader:
         self.close()
 
     @property
+    def _consumers(self) -> int:
+        """How many processes divide the elements, as `consumer` says."""
+        request = self._arguments[0]
+        return int(request.get("shard", {}).get("count") or request.get("service", {}).get("numConsumers", 1))
+
+    @property
     def _consumer(self) -> str:
         """The consumer of a local pipeline, as text that any format can store. With a service, a position is that of all."""
         shard = self._arguments[0].get("shard")
@@ -327,15 +354,6 @@ class Loader:
     def _stored(self, position: Checkpoint) -> dict[str, Any]:
         """A position as the program saves it."""
         return position.to_dict() | ({} if position.state is None else {"consumer": self._consumer})
-
-    def _cheap_checkpoint(self) -> Checkpoint | None:
-        """The position; None if only the helper knows it."""
-        with self._connection.lock:
-            return None if self._stream is None or not self._stream.is_position_known else self._stream.checkpoint()
-
-    @property
-    def _is_unsavable(self) -> bool:
-        return self._stream is not None and self._stream.is_unsavable
 
     def _for_worker(self, worker: int, workers: int, seed: int) -> Loader:
         """A loader of every `workers`-th batch of this one, for worker `worker` of a `DataLoader`.
@@ -351,7 +369,7 @@ class Loader:
                 "use num_workers=0, or a StatefulDataLoader from the beginning",
             )
         # Not `reuse`: the DataLoader copies a batch while its worker takes the next one.
-        request, _, memory, folder, allow = self._arguments
+        request, _, memory, folder, allow, _ = self._arguments
         service = request.get("service")
         if service is None:
             shard = request.get("shard") or {"index": 0, "count": 1}
@@ -398,3 +416,17 @@ class LoaderIterator(Iterator[Any]):
         with self._loader._connection.lock:
             self._stream = self._loader._continued(self._stream)
             return self._stream.next()
+
+    def _keep(self) -> None:
+        """Lets the stream keep what was taken, until it is told to forget it."""
+        self._stream.keeps = True
+
+    def _position(self) -> Position:
+        """The position after the last batch."""
+        with self._loader._connection.lock:
+            return self._stream.position()
+
+    def _state(self, position: Position) -> dict[str, Any]:
+        """A position as the program saves it."""
+        with self._loader._connection.lock:
+            return self._loader._stored(position.checkpoint())

@@ -26,6 +26,17 @@ def consumer_of(consumer: Consumer) -> Optional[Tuple[int, int]]:
     return None if world == 1 and consumer == "auto" else (rank, world)
 
 
+def require_alone() -> None:
+    """Raises if "auto", which has given everything to this process, would now give it a part."""
+    consumer = consumer_of("auto")
+    if consumer is not None:
+        raise LeatError(
+            "failed_precondition",
+            f"consumer='auto' gave this loader all batches, and this process has become rank {consumer[0]} of {consumer[1]} since: "
+            "make the loader after torch.distributed.init_process_group() or jax.distributed.initialize()",
+        )
+
+
 def _ranks() -> tuple[int, int]:
     # Only if the program has imported torch or jax: importing them takes seconds.
     torch = sys.modules.get("torch")

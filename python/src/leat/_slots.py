@@ -31,8 +31,8 @@ class _Mapping:
         protection = mmap.PROT_READ | mmap.PROT_WRITE
         address = _libc.mmap(None, length, protection, mmap.MAP_SHARED, descriptor, offset)
         if address == _MAP_FAILED:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+            why = os.strerror(ctypes.get_errno())
+            raise LeatError("resource_exhausted", f"A batch of {length} bytes cannot be mapped into memory: {why}")
         self.__array_interface__ = {"version": 3, "shape": (length,), "typestr": "|u1", "data": (address, False)}
         self._range = (address, length)
 
@@ -96,13 +96,7 @@ class SlotFile:
             raise LeatError("internal", f"a message of {length} bytes in slot {slot}")
         region = self._regions.get(slot)
         if region is None or len(region) < length:
-            try:
-                mapped = _Mapping(self._descriptor, slot * SLOT_BYTES_MAX, length)
-            except OSError as error:
-                raise LeatError(
-                    "resource_exhausted", f"A batch of {length} bytes cannot be mapped into memory: {error.strerror}"
-                ) from error
-            region = self._regions[slot] = np.asarray(mapped)
+            region = self._regions[slot] = np.asarray(_Mapping(self._descriptor, slot * SLOT_BYTES_MAX, length))
         self._held[slot] = length
         self.held_bytes += length
         return Lease(region, length, slot, self._freed)

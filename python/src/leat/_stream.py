@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ._connection import Connection
 from ._errors import LeatError, from_wire
 from ._helper import Helper, Received
 from ._slots import SLOTS, Lease
-from ._wire import with_arrays
+from ._wire import MALFORMED, with_arrays
 
 # How many answers are requested ahead: one is computed, one is written, one waits here.
 TAKES = 3
@@ -24,7 +25,7 @@ SLOTS_SPARE = 2 * TAKES
 class _Answer:
     """The elements of one message that the program has not got yet."""
 
-    __slots__ = ("at", "elements", "end", "has_reading_failed", "is_unsavable", "is_unsaved", "message", "state", "total")
+    __slots__ = ("at", "elements", "end", "has_reading_failed", "is_unsaved", "message", "state", "total")
 
     def __init__(self, message: Received, at: int) -> None:
         """`at` is how many elements of the stream are before it."""
@@ -43,7 +44,6 @@ class _Answer:
         state = body.get("state")
         self.state = None if state is None else _bytes(state)
         self.is_unsaved = bool(body.get("isUnsaved", False))
-        self.is_unsavable = bool(body.get("isUnsavable", False))
         self.end = bool(body.get("end", False))
 
     @property
@@ -67,6 +67,24 @@ class _Answer:
         return self.at + self.total - self.has_reading_failed
 
 
+@dataclass
+class Position:
+    """A position in a stream.
+
+    Attributes:
+        given: How many elements are before it.
+        known: The position as it is saved; None if only the helper knows it.
+    """
+
+    stream: Stream
+    given: int
+    known: Checkpoint | None
+
+    def checkpoint(self) -> Checkpoint:
+        """The position as it is saved, which may be asked for until the stream forgets the elements before it."""
+        return self.known or self.stream.ask_checkpoint(self.given)
+
+
 class Stream:
     """The batches of one epoch, as the helper sends them."""
 
@@ -82,6 +100,9 @@ class Stream:
         self._in_flight = 0
         # How many elements the answers had that were dropped.
         self._dropped = 0
+        # Whether what was taken waits for the program, which says with `forget` what it has got. The answers that have it.
+        self.keeps = False
+        self._kept: deque[_Answer] = deque()
         self._is_ended = False
         # Whether the end that follows is that of a failure of reading, not of the epoch.
         self._has_reading_failed = False
@@ -90,8 +111,6 @@ class Stream:
         self._saved: tuple[bytes, int] | None = None
         # The state of a new epoch, at its beginning.
         self._beginning: tuple[bytes, int] | None = None
-        # Whether the pipeline could not save its position.
-        self.is_unsavable = False
         start = {"iteration": self.number, "state": beginning.state, "skip": beginning.skip}
         answer = connection.ask("start", {**start, "ended": beginning.ended, "epochs": epochs})
         if beginning.pending:
@@ -100,7 +119,6 @@ class Stream:
             self._saved = (beginning.state, -beginning.skip)
         elif "state" in answer:
             self._saved = self._beginning = (_bytes(answer["state"]), 0)
-        self.is_unsavable = bool(answer.get("isUnsavable", False))
         self._request_more()
 
     def _resume(self, beginning: Checkpoint) -> None:
@@ -112,8 +130,19 @@ class Stream:
                 raise ValueError("it drops elements that it does not have")
             for _ in range(beginning.dropped):
                 self._take()
-        except Exception as error:
+        except MALFORMED as error:
             raise LeatError("invalid_argument", f"{NO_STATE}: {error}") from error
+
+    def position(self) -> Position:
+        """The position after the last element that was taken."""
+        return Position(self, self._given, self.checkpoint() if self.is_position_known else None)
+
+    def forget(self, given: int) -> None:
+        """Says that the program has got so many elements, and needs no position before them any more."""
+        while self._kept and self._kept[0].after <= given:
+            lease = self._kept.popleft().message.lease
+            if self._reuse and lease is not None:
+                lease.release()
 
     def next(self) -> Any:
         """The next batch. Raises the error of an element, and StopIteration at the end."""
@@ -146,7 +175,7 @@ class Stream:
         return self._saved is not None
 
     def checkpoint(self) -> Checkpoint:
-        """The position after the last batch that the program got."""
+        """The position after the last batch that was taken."""
         self._await_named_splits()
         # The next answer may have the current position.
         for answer in list(self._answers)[:1]:
@@ -155,6 +184,10 @@ class Stream:
         if self._saved is not None:
             state, at = self._saved
             return Checkpoint(state, 0 if self._is_epoch_over else self._given - at, self._is_epoch_over)
+        return self.ask_checkpoint(self._given)
+
+    def ask_checkpoint(self, given: int) -> Checkpoint:
+        """The position after so many elements, which the helper saves with all that the program has not got."""
         if self.is_replaced:
             raise LeatError("failed_precondition", "The position was not saved before the iteration was replaced")
         if self._connection.helper.is_interrupted:
@@ -170,10 +203,12 @@ class Stream:
             self._request()
             while self.received == received:
                 self._connection.receive()
-        if self._is_epoch_over:
+        if self._is_epoch_over and given == self._given:
             return Checkpoint(after, 0, True)
-        pending = [bytes(queued.message.bytes) for queued in self._answers]
-        return Checkpoint(after, 0, False, pending, self._answers[0].taken if pending else 0)
+        kept = (answer for answer in self._kept if answer.after > given)
+        # An answer is in both if Ctrl-C has interrupted `_drop_answer`.
+        left = list(dict.fromkeys((*kept, *self._answers)))
+        return Checkpoint(after, 0, False, [bytes(answer.message.bytes) for answer in left], given - left[0].at if left else 0)
 
     def _await_named_splits(self) -> None:
         """Waits for the second answer, if the program has got only what the first one had.
@@ -226,7 +261,7 @@ class Stream:
         self._has_reading_failed = answer.has_reading_failed and answer.left == 1
         answer.elements.popleft()
         if answer.left == 0:
-            self._last = answer.message.lease
+            self._last = None if self.keeps else answer.message.lease
             if not answer.end:
                 self._drop_answer()
         return element
@@ -238,7 +273,6 @@ class Stream:
         elif answer.is_unsaved:
             # The state is too old: skipping all elements since then would take ever longer.
             self._saved = None
-            self.is_unsavable = answer.is_unsavable
 
     def _drop_answer(self) -> None:
         """Drops the first answer, which has no further elements. All steps before the last one may be repeated."""
@@ -247,6 +281,8 @@ class Stream:
             self._note_position(answer)
         self._is_ended = self._is_ended or answer.end
         self._dropped = answer.after
+        if self.keeps and answer not in self._kept:
+            self._kept.append(answer)
         self._answers.popleft()
 
     def _request_more(self, used: _Answer | None = None) -> None:

@@ -22,6 +22,8 @@ STRING, BYTES = 12, 13
 TENSOR, RAGGED, TYPED_ARRAY, OPAQUE = 0x54, 0x52, 0x41, 0x50
 NIL, ALIGNMENT, HEADER_BYTES = 0xC0, 64, 5
 INTEGER_MAX = 2**53
+# What a malformed message raises where it is read. Not `Exception`: a signal handler raises any other one, at any time.
+MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError, struct.error, msgpack.UnpackException)
 
 _tensor_head = struct.Struct(">IBB")
 _length = struct.Struct(">xI")
@@ -200,7 +202,7 @@ def decode(message: Bytes) -> Any:
     The message is untrusted: it may hold the arguments of a confined pipeline. It takes memory in proportion to its length.
 
     Raises:
-        ValueError: It names a payload twice, or has another malformed extension; other errors if it is malformed otherwise.
+        ValueError: It names a payload twice, or has another malformed extension; others of `MALFORMED` if it is malformed otherwise.
     """
     view = memoryview(message.data)
     (envelope_bytes,) = _length.unpack_from(view)

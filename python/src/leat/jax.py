@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import Any, Mapping, Union
+from typing import Any, Mapping, TypeGuard, Union
 
 import jax
 import numpy as np
@@ -46,7 +46,7 @@ def to_jax(element: Any, sharding: Placement = None) -> Any:
 
     Raises:
         LeatError: `invalid_argument` for an array that cannot be divided as `sharding` says, and for a key of
-            `sharding` that the batch does not have;
+            `sharding` that the batch does not have, and for a `Ragged` that several processes have parts of;
             `out_of_range` for an integer that needs 64 bits without `jax_enable_x64`.
     """
     if jax.dtypes.canonicalize_dtype(np.float64) == np.float32:
@@ -56,7 +56,7 @@ def to_jax(element: Any, sharding: Placement = None) -> Any:
     return _placed(element, sharding)
 
 
-def _placed(element: Any, sharding: Placement) -> Any:
+def _placed(element: Any, sharding: Placement, place: str = "") -> Any:
     if isinstance(sharding, Mapping):
         if not isinstance(element, dict) or not set(sharding) <= set(element):
             has = f"the keys {list(element)}" if isinstance(element, dict) else f"none: it is {type(element).__name__}"
@@ -65,8 +65,25 @@ def _placed(element: Any, sharding: Placement) -> Any:
                 f"sharding has the keys {list(sharding)}, and the batch has {has}. Give one placement for all arrays, or "
                 "one for each key of a batch",
             )
-        return {key: _placed(value, sharding.get(key)) for key, value in element.items()}
+        return {key: _placed(value, sharding.get(key), f"{place}[{key!r}]") for key, value in element.items()}
+    if _is_of_processes(sharding) and not sharding.is_fully_replicated:
+        _refuse_ragged(element, place)
     return map_arrays(lambda array: _array(array, sharding), element)
+
+
+def _is_of_processes(sharding: Any) -> TypeGuard[jax.sharding.Sharding]:
+    return isinstance(sharding, jax.sharding.Sharding) and not sharding.is_fully_addressable
+
+
+def _refuse_ragged(element: Any, place: str) -> None:
+    """Refuses rows of different lengths: the row splits of one process do not count the values of those before it."""
+    for where, _ in arrays_in(element, place):
+        if where.endswith(".row_splits"):
+            raise LeatError(
+                "invalid_argument",
+                f"batch{where.removesuffix('.row_splits')} is a leat.Ragged, which cannot be divided among processes: use paddedBatch() in "
+                "the pipeline, or give sharding as a dict without this key, so that each process keeps its own rows",
+            )
 
 
 def _array(array: npt.NDArray[Any], sharding: Any) -> Any:
@@ -110,6 +127,18 @@ def _warn_if_rounded(place: str, array: npt.NDArray[Any]) -> None:
         )
 
 
+def _refuse_replicated(sharding: Placement, consumers: int) -> None:
+    if isinstance(sharding, Mapping):
+        for of_key in sharding.values():
+            _refuse_replicated(of_key, consumers)
+    elif _is_of_processes(sharding) and sharding.is_fully_replicated:
+        raise LeatError(
+            "invalid_argument",
+            f"{sharding} is replicated over processes, and the loader gives each of {consumers} consumers other batches: load "
+            "without consumer=, or divide the batches with a PartitionSpec that names an axis",
+        )
+
+
 class Loader:
     """A loader's batches as `jax.Array`s.
 
@@ -124,17 +153,21 @@ class Loader:
             sharding: A `jax.sharding.Sharding` or a device for all arrays, or a dict with one for
                 each key of a batch, which may be a dict again. Default: JAX's default device. If the
                 sharding has devices of several processes, each process's batch is its part of the
-                global one.
+                global one: all processes need as many batches, of the same shapes. If it is replicated,
+                all need the same batches.
             prefetch: How many batches are moved ahead. Default: 1, and 0 where JAX uses the CPU.
 
         Raises:
             LeatError: `invalid_argument` for what is no loader of `leat.load`, for one with `reuse=True`, and
-                for a `prefetch` that is no number of batches.
+                for a `prefetch` that is no number of batches, and for a `sharding` that replicates over
+                processes what `consumer` of the loader divides among them.
         """
         check_loader(loader, NumpyLoader)
         check(prefetch=prefetch)
         if loader._reuse:
             raise LeatError("invalid_argument", "JAX uses a batch's memory without a copy: load it without reuse=True")
+        if loader._consumers > 1:
+            _refuse_replicated(sharding, loader._consumers)
         self.loader = loader
         self.sharding = sharding
         self.prefetch = (0 if jax.default_backend() == "cpu" else 1) if prefetch is None else prefetch
