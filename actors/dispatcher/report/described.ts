@@ -56,11 +56,13 @@ function valueOf(
 ): number | null {
   if (origin === "optional" || origin === "computed") return numberAt(reports[0], key) ?? null;
   if (typeof origin === "string") return sumOf(reports, key);
-  if ("rate" in origin) {
-    return windows.reduce((sum, window) => sum + window.perSecond(origin.rate), 0);
-  }
-  if ("share" in origin) {
-    return Math.max(0, ...windows.map((window) => shareIn(window, origin.share, origin.of)));
+  if ("rate" in origin || "share" in origin) {
+    // One report shows no growth. Without any report nothing has happened, which is known.
+    const spanned = windows.filter(({ spanMs }) => spanMs > 0);
+    if (spanned.length === 0 && windows.length > 0) return null;
+    return "rate" in origin
+      ? spanned.reduce((sum, window) => sum + window.perSecond(origin.rate), 0)
+      : Math.max(0, ...spanned.map((window) => shareIn(window, origin.share, origin.of)));
   }
   if ("mean" in origin) return perUnit(windows, origin.mean, origin.per);
   const whole = sumOf(reports, origin.per);

@@ -306,7 +306,10 @@ export class Figures {
       // Missing figures are as before. The window needs them: the rates of a task that rests fall.
       const figures = stats ?? known?.figures;
       if (figures === undefined || !state.tasks.has(taskId)) continue;
-      const window = known?.window ?? new RateWindow(this.#windowMs);
+      let window = known?.window ?? new RateWindow(this.#windowMs);
+      // A time without elements, as to fill a buffer, says nothing about the time of later ones.
+      const isStarting = known?.figures.produced === 0 && window.spanMs > 0;
+      if (isStarting && figures.produced > 0) window = new RateWindow(this.#windowMs);
       entry.tasks.set(taskId, {
         window,
         figures,

@@ -110,14 +110,15 @@ function usableBy({ readers }: IterationFigures): number | undefined {
 function jobRates(iteration: IterationFigures): JobRates | null {
   const { tasks, readers, sharing } = iteration;
   const rates = ratesOf(iteration);
-  const made = tasks.flatMap(({ figures }) => figures ?? []);
-  const taken = readers.flatMap(({ figures }) => figures ?? []);
-  if (rates === null || made.length < tasks.length || taken.length < readers.length) return null;
-  const delivered = taken.map(({ elementsPerSecond }) => elementsPerSecond);
+  const busyShares = tasks.flatMap(({ figures }) => figures?.busyShare ?? []);
+  const waitingShares = readers.flatMap(({ figures }) => figures?.waitingShare ?? []);
+  const delivered = readers.flatMap(({ figures }) => figures?.elementsPerSecond ?? []);
+  const isWhole = busyShares.length === tasks.length && waitingShares.length === readers.length;
+  if (rates === null || !isWhole) return null;
   return {
     ...rates,
-    waitingShare: mean(taken.map(({ waitingShare }) => waitingShare)),
-    busyShare: mean(made.map(({ busyShare }) => busyShare)),
+    waitingShare: mean(waitingShares),
+    busyShare: mean(busyShares),
     delivered: sharing ? Math.max(...delivered) : delivered.reduce((sum, one) => sum + one, 0),
   };
 }
