@@ -4,6 +4,7 @@ import { iterationFigures, type SoftState } from "../report/describe.ts";
 import { hasWork, type IterationFigures, ratesOf } from "../report/diagnosis.ts";
 import type { Job } from "../state/entities.ts";
 import type { JobRates, JobSigns } from "./job_scaler.ts";
+import type { TaskDescription } from "../protocol_figures.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { wantedOf } from "../report/starvation.ts";
@@ -88,6 +89,7 @@ function signsOfJob(
     },
     sought: isStarved ? wantedOf(parameters) : null,
     rates: isStale ? null : jobRates(serving),
+    isFilling: serving.tasks.some(isFilling),
     usable: usableBy(serving),
   }];
 }
@@ -99,6 +101,11 @@ function servingOf(state: DispatcherState, iteration: IterationFigures): Iterati
     state.workers.get(task.worker)?.isPrivate !== true
   );
   return { ...iteration, tasks };
+}
+
+/** Whether a task has produced nothing yet, nor has the one before it of late. */
+function isFilling({ figures }: TaskDescription): boolean {
+  return figures !== null && figures.produced === 0 && (figures.elementsPerSecond ?? 0) <= 0;
 }
 
 /** How many workers the clients that offload could use together; undefined if none offloads. */
