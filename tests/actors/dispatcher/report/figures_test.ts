@@ -311,6 +311,9 @@ Deno.test("bottleneckOf and activityOf judge no shares before the second report"
   await report(cluster, worker!, { atMs: 0 });
   await say(cluster, clientId, { atMs: 0 });
   assertEquals(await seen(), { ...unknown, shares: [null, null] });
+  // The loop has not asked for an element yet.
+  await say(cluster, clientId, { atMs: 500 });
+  assertEquals(await seen(), { ...unknown, shares: [null, null] });
   await say(cluster, clientId, { atMs: 1_000, waitingMs: 1_000 });
   assertEquals(await seen(), { ...unknown, shares: [1, null] });
   await say(cluster, clientId, { atMs: 2_000, elements: 1, waitingMs: 2_000 });
