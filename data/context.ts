@@ -4,7 +4,7 @@
  */
 import { RandomStream } from "../core/philox.ts";
 import { copyTree } from "../core/tree.ts";
-import { Knob, type KnobParameter, type KnobRange } from "./autotune/knob.ts";
+import type { Knob, KnobParameter, KnobRange } from "./autotune/knob.ts";
 import { budgetsOf } from "./autotune/options.ts";
 import { Tuner, type TunerOptions } from "./autotune/tuner.ts";
 import type { BatchMemory } from "./elements/batch_rows.ts";
@@ -153,11 +153,11 @@ export class IteratorContext {
   }
 
   /**
-   * The knob of this operator, which all of its iterators share. The tuner ignores knobs in datasets
-   * that functions make, because there may be any number of these datasets.
+   * The knob of this operator, which all of its iterators share. In datasets that functions make it
+   * is a constant, because there may be any number of these datasets.
    */
   knob(parameter: KnobParameter, range: KnobRange): Knob {
-    if (this.stats.isNested) return new Knob(parameter, range);
+    if (this.stats.isNested) return this.tuner.constant(parameter, range);
     return this.#instance.knob ??= this.tuner.knob(parameter, range, this.#instance.node);
   }
 

@@ -29,9 +29,12 @@ export type MetricOrigin =
   | "level"
   | "optional"
   | "computed"
-  /** The recent growth per second. Over a worker's tasks: the sum. */
+  /** The recent growth per second; null before the second report. Over a worker's tasks: the sum. */
   | { readonly rate: string }
-  /** The recent growth, as a share of time or of counters. Over a worker's tasks: the largest. */
+  /**
+   * The recent growth, as a share of time or of counters; null before the second report. Over a
+   * worker's tasks: the largest.
+   */
   | { readonly share: string; readonly of: readonly string[] | "time" }
   /** The recent growth per unit of another counter; null before its first unit. */
   | { readonly mean: string; readonly per: string }
@@ -39,11 +42,7 @@ export type MetricOrigin =
   | { readonly quotient: string; readonly per: string };
 
 /** The origins of figures that are never null after the first heartbeat. */
-export type KnownOrigin =
-  | "counter"
-  | "level"
-  | { readonly rate: string }
-  | { readonly share: string };
+export type KnownOrigin = "counter" | "level";
 
 /**
  * The declaration of a figure: its origin, its name in `/metrics` (null: it is not there; names of

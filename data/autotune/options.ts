@@ -3,16 +3,23 @@ import { checkInteger, invalidArgument } from "../check.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { Budgets } from "./hill_climbing.ts";
 
-/** Budgets of `AUTOTUNE`. */
+/**
+ * Budgets of `AUTOTUNE`. Datasets that functions make, as for `interleave`, are not tuned: in each
+ * of them `AUTOTUNE` means 4 calls in flight, or `cpuBudget` if it is less, and a buffer of 16
+ * elements.
+ */
 export interface AutotuneOptions {
   /**
    * How many user functions may run at once, on all threads together; with 1 all run on the thread
-   * of the pipeline. It also limits how many calls are in flight, over all operators with
-   * `AUTOTUNE`; each of them has at least one. Default: a thread for each core, and 16 calls in
-   * flight, because most wait.
+   * of the pipeline. It also limits how many calls are in flight, over all tuned operators; each of
+   * them has at least one. Default: a thread for each core, and 16 calls in flight, because most
+   * wait.
    */
   readonly cpuBudget?: number | undefined;
-  /** How many bytes the buffers of operators with `AUTOTUNE` may hold. Default 64 MiB. */
+  /**
+   * How many bytes the buffers of operators with `AUTOTUNE` may hold together, also in datasets that
+   * functions make. Each buffer may hold one element. Default 64 MiB.
+   */
   readonly ramBudgetBytes?: number | undefined;
 }
 

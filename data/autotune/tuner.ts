@@ -106,6 +106,13 @@ export class Tuner {
     return knob;
   }
 
+  /** A knob that keeps its first value, and that shares no CPU budget with the others. */
+  constant(parameter: KnobParameter, range: KnobRange): Knob {
+    const { cpu } = this.#options.budgets;
+    const initial = parameter === "numParallelCalls" ? Math.min(range.initial, cpu) : range.initial;
+    return new Knob(parameter, { ...range, initial });
+  }
+
   #shareCpuBudget(): void {
     if (this.#options.isOff) return;
     const calls = this.#knobs.filter(({ parameter }) => parameter === "numParallelCalls");

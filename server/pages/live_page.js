@@ -152,13 +152,14 @@ function tile(value, unit, label) {
 function totals({ workers, jobs }) {
   const clients = jobs.flatMap((job) => job.iterations.flatMap(({ readers }) => readers));
   const figures = clients.flatMap((client) => client.figures ?? []);
+  const shares = figures.flatMap(({ waitingShare }) => waitingShare ?? []);
   return {
     alive: workers.filter((worker) => worker.alive).length,
     working: workers.filter(({ activity }) => activity.state === "working").length,
     clients: clients.length,
     elements: sum(figures, (one) => one.elementsPerSecond),
     bytes: sum(figures, (one) => one.bytesPerSecond),
-    waiting: figures.length === 0 ? null : sum(figures, (one) => one.waitingShare) / figures.length,
+    waiting: shares.length === 0 ? null : sum(shares, (share) => share) / shares.length,
   };
 }
 

@@ -56,22 +56,30 @@ function valueOf(
 ): number | null {
   if (origin === "optional" || origin === "computed") return numberAt(reports[0], key) ?? null;
   if (typeof origin === "string") return sumOf(reports, key);
-  if ("rate" in origin) {
-    return windows.reduce((sum, window) => sum + window.perSecond(origin.rate), 0);
-  }
-  if ("share" in origin) {
-    return Math.max(0, ...windows.map((window) => shareIn(window, origin.share, origin.of)));
+  if ("rate" in origin || "share" in origin) {
+    // One report shows no growth. Without any report nothing has happened, which is known.
+    if (windows.length === 0) return 0;
+    const spanned = windows.filter(({ spanMs }) => spanMs > 0);
+    const values = "rate" in origin
+      ? spanned.map((window) => window.perSecond(origin.rate))
+      : spanned.flatMap((window) => shareIn(window, origin.share, origin.of) ?? []);
+    if (values.length === 0) return null;
+    return "rate" in origin ? values.reduce((sum, rate) => sum + rate) : Math.max(...values);
   }
   if ("mean" in origin) return perUnit(windows, origin.mean, origin.per);
   const whole = sumOf(reports, origin.per);
   return whole === 0 ? null : sumOf(reports, origin.quotient) / whole;
 }
 
-function shareIn(window: RateWindow, part: string, wholeOf: readonly string[] | "time"): number {
+function shareIn(
+  window: RateWindow,
+  part: string,
+  wholeOf: readonly string[] | "time",
+): number | null {
   const whole = wholeOf === "time"
     ? window.spanMs
     : wholeOf.reduce((sum, key) => sum + window.growth(key), 0);
-  return whole <= 0 ? 0 : Math.min(1, Math.max(0, window.growth(part) / whole));
+  return whole <= 0 ? null : Math.min(1, Math.max(0, window.growth(part) / whole));
 }
 
 function sumOf(reports: readonly object[], key: string): number {

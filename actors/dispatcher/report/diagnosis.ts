@@ -138,28 +138,29 @@ function bottleneckOfServing(iteration: IterationFigures): Bottleneck {
         "Trainers wait for workers that cannot be reached: each worker's reason says what to do.",
     };
   }
-  const clients = readers.flatMap(({ figures }) => figures === null ? [] : [figures]);
-  const measured = serving.filter(({ figures }) => figures !== null);
-  if (clients.length === 0 || measured.length === 0) {
+  const waitingShares = readers.flatMap(({ figures }) => figures?.waitingShare ?? []);
+  const busyShares = serving.flatMap(({ figures }) => figures?.busyShare ?? []);
+  if (waitingShares.length === 0 || busyShares.length === 0) {
     const text = iteration.silentMs.size > 0
       ? "No current figures."
       : "No figures yet: they come with the next heartbeats.";
     return { kind: "unknown", text };
   }
-  const waitingShare = sum(clients.map((client) => client.waitingShare)) / clients.length;
+  const waitingShare = sum(waitingShares) / waitingShares.length;
   return waitingShare > WAITING_SHARE
-    ? trainersWait(iteration, measured, waitingShare)
-    : workersWait(measured, waitingShare);
+    ? trainersWait(iteration, busyShares, waitingShare)
+    : workersWait(busyShares, waitingShare);
 }
 
 function trainersWait(
   iteration: IterationFigures,
-  measured: readonly TaskDescription[],
+  busyShares: readonly number[],
   waitingShare: number,
 ): Bottleneck {
-  const busy = measured.filter(({ figures }) => figures!.busyShare > BUSY_SHARE).length;
+  const measured = busyShares.length;
+  const busy = busyShares.filter((share) => share > BUSY_SHARE).length;
   const waited = `${percentText(waitingShare)} of their time`;
-  const workers = countText(measured.length, "worker");
+  const workers = countText(measured, "worker");
   const { readers, rounds, journalWaits } = iteration;
   if (journalWaits) {
     const text = `Trainers wait ${waited}: the dispatcher waits for disk space.`;
@@ -168,18 +169,20 @@ function trainersWait(
   const waitsForOthers = readers.some(({ position }) =>
     position?.waitsFor === "consumers" || position?.waitsFor === "schedule"
   );
-  if (rounds !== undefined && 2 * busy < measured.length && waitsForOthers) {
+  if (rounds !== undefined && 2 * busy < measured && waitsForOthers) {
     return {
       kind: "trainers_wait",
       text: `Trainers wait ${waited}, in their rounds for one another: ${rounds.text}`,
     };
   }
-  if (2 * busy < measured.length) {
-    const idle = `${measured.length - busy} of ${workers} are not busy`;
+  if (2 * busy < measured) {
+    const idle = `${measured - busy} of ${workers} ${
+      measured - busy === 1 ? "is" : "are"
+    } not busy`;
     return { kind: "trainers_wait", text: `Trainers wait ${waited}${whyInVain(iteration, idle)}` };
   }
   const wanted = optimalWorkers(iteration);
-  const advice = wanted === null || wanted <= measured.length
+  const advice = wanted === null || wanted <= measured
     ? "More workers help, or a cheaper pipeline."
     : `About ${COUNT_FORMAT.format(Math.ceil(wanted))} would do.`;
   return {
@@ -196,8 +199,8 @@ function whyInVain(iteration: IterationFigures, idle: string): string {
     "processes). More requests in flight (maxOutstandingRequests) or larger batches may help.";
 }
 
-function workersWait(measured: readonly TaskDescription[], waitingShare: number): Bottleneck {
-  const busyShare = sum(measured.map(({ figures }) => figures!.busyShare)) / measured.length;
+function workersWait(busyShares: readonly number[], waitingShare: number): Bottleneck {
+  const busyShare = sum(busyShares) / busyShares.length;
   if (busyShare > BUSY_SHARE) {
     return {
       kind: "balanced",
@@ -234,6 +237,8 @@ export function hasWork({ state }: Pick<TaskDescription, "state">): boolean {
   return state !== "completed" && state !== "failed";
 }
 
+const STARTING: WorkerActivity = { state: "starting", reason: "It is starting its tasks." };
+
 /** A worker's activity, and why it is idle. */
 export function activityOf(signs: WorkerSigns): WorkerActivity {
   if (!signs.alive) {
@@ -243,17 +248,18 @@ export function activityOf(signs: WorkerSigns): WorkerActivity {
     return { state: "silent", reason: `It ${silence(signs.silentMs)}` };
   }
   const working = signs.tasks.filter(hasWork);
-  const shares = working.flatMap(({ figures }) => figures === null ? [] : [figures.busyShare]);
+  const shares = working.flatMap(({ figures }) => figures?.busyShare ?? []);
   if (shares.some((share) => share > IDLE_SHARE)) return { state: "working", reason: null };
   const reason = idleReason(signs, working);
   if (reason !== undefined) return { state: "idle", reason };
-  if (shares.length === 0) return { state: "starting", reason: "It is starting its tasks." };
+  if (shares.length === 0) return STARTING;
   if (working.some(({ continues }) => continues)) {
     return {
       state: "idle",
       reason: "Its save waits for the data that it reads, for its folder, or for other workers.",
     };
   }
+  if (!working.some(({ figures }) => figures !== null && figures.produced > 0)) return STARTING;
   return {
     state: "idle",
     reason: "Elements are ready, but its clients request none: they are slower than this worker.",

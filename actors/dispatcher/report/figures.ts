@@ -30,6 +30,7 @@ const ANSWER_MS = 5_000;
 const SILENT_MIN_MS = 15_000;
 
 interface TaskFigures {
+  readonly taskId: number;
   readonly window: RateWindow;
   readonly figures: TaskStats;
   readonly sharing: TaskStatus["sharing"];
@@ -39,6 +40,8 @@ interface WorkerEntry {
   readonly incarnation: string;
   readonly window: RateWindow;
   readonly tasks: Map<number, TaskFigures>;
+  /** The newest task of each job: the rates of the next epoch's task continue those of it. */
+  readonly newest: Map<number, TaskFigures>;
   /**
    * Completed tasks whose figures the last report left out, and which are not known here. When they
    * come, they are of work before that report.
@@ -52,6 +55,9 @@ interface WorkerEntry {
 }
 
 interface ClientEntry {
+  readonly jobId: number;
+  /** Whether its rates continue those of a client before it. */
+  readonly isContinued: boolean;
   window: RateWindow;
   readonly reads: ReadRates;
   figures: Omit<ClientFigures, "reads">;
@@ -66,6 +72,8 @@ interface UsageSums {
   busyHours: number;
   clientHours: number;
   metered: boolean;
+  /** The last client that left: the rates of the next epoch's client continue those of it. */
+  left?: ClientEntry;
 }
 
 type WorkerReport = RequestOf<DispatcherProtocol, "workerHeartbeat">;
@@ -96,6 +104,7 @@ export class Figures {
         draining,
         window: new RateWindow(this.#windowMs),
         tasks: new Map(),
+        newest: new Map(),
         lacking: new Set(),
         process,
         atMs,
@@ -145,17 +154,21 @@ export class Figures {
       ...{ atMs, ...knownFigures("client", reported), ...order },
       ...definedFields({ unread }),
     };
-    let entry = this.#clients.get(clientId);
-    if (entry === undefined) {
-      const window = new RateWindow(this.#windowMs);
-      this.#clients.set(
-        clientId,
-        entry = { window, reads: new ReadRates(this.#windowMs), figures, heardMs: nowMs },
-      );
-    } else if (figures.atMs <= entry.figures.atMs) return;
     const { iterationId } = state.clients.get(clientId)!;
     const { jobId } = state.iterations.get(iterationId)!;
-    this.#sums(state, jobId).clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
+    const sums = this.#sums(state, jobId);
+    let entry = this.#clients.get(clientId);
+    if (entry === undefined) {
+      const { left } = sums;
+      const window = left === undefined
+        ? this.#freshWindow()
+        : left.window.continued(atMs, atMs - left.figures.atMs - (nowMs - left.heardMs));
+      const reads = new ReadRates(this.#windowMs);
+      const isContinued = window.newest !== undefined;
+      entry = { jobId, isContinued, window, reads, figures, heardMs: nowMs };
+      this.#clients.set(clientId, entry);
+    } else if (figures.atMs <= entry.figures.atMs) return;
+    sums.clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
     // A client may report tasks that do not exist: these must not be kept.
     const { reads: known } = entry;
     const isOwn = ({ taskId, worker }: ReadFigures) => {
@@ -165,15 +178,19 @@ export class Figures {
     };
     known.add(atMs, reads.filter(isOwn));
     // A job's start-up time says nothing about its later rate.
-    const isStarting = entry.figures.elements === 0 && figures.elements > 0;
-    if (isStarting) entry.window = new RateWindow(this.#windowMs);
+    const isStarting = entry.figures.elements === 0 && entry.window.growth("elements") === 0 &&
+      (!entry.isContinued || entry.window.spanMs >= this.#windowMs);
+    if (isStarting && figures.elements > 0) entry.window = this.#freshWindow();
     entry.window.add(atMs, countersOf("client", figures));
     entry.figures = figures;
     entry.heardMs = nowMs;
   }
 
   clientGone(clientId: number): void {
+    const entry = this.#clients.get(clientId);
     this.#clients.delete(clientId);
+    const sums = entry && this.#usage.get(entry.jobId);
+    if (sums !== undefined) sums.left = entry!;
   }
 
   /** Time since a worker's last report, in ms; very large if there was none. */
@@ -299,21 +316,42 @@ export class Figures {
   #noteTasks(state: DispatcherState, entry: WorkerEntry, tasks: readonly TaskStatus[]): void {
     const named = new Set(tasks.map(({ taskId }) => taskId));
     for (const taskId of entry.tasks.keys()) if (!named.has(taskId)) entry.tasks.delete(taskId);
+    for (const jobId of entry.newest.keys()) if (!state.jobs.has(jobId)) entry.newest.delete(jobId);
+    const running = new Set(tasks.flatMap(({ taskId, completed }) => completed ? [] : taskId));
     entry.lacking.clear();
     for (const { taskId, completed, stats, sharing } of tasks) {
       const known = entry.tasks.get(taskId);
       if (completed && stats === undefined && known === undefined) entry.lacking.add(taskId);
       // Missing figures are as before. The window needs them: the rates of a task that rests fall.
       const figures = stats ?? known?.figures;
-      if (figures === undefined || !state.tasks.has(taskId)) continue;
-      const window = known?.window ?? new RateWindow(this.#windowMs);
-      entry.tasks.set(taskId, {
+      const jobId = jobOfTask(state, taskId);
+      if (figures === undefined || jobId === undefined) continue;
+      const newest = entry.newest.get(jobId);
+      const hasEnded = newest !== undefined && !running.has(newest.taskId);
+      const window = known === undefined
+        ? (hasEnded ? newest.window.continued(entry.atMs) : this.#freshWindow())
+        : this.#windowOf(known, figures);
+      const task = {
+        taskId,
         window,
         figures,
         sharing: stats === undefined ? known?.sharing : sharing,
-      });
+      };
+      entry.tasks.set(taskId, task);
+      if (taskId >= (newest?.taskId ?? 0)) entry.newest.set(jobId, task);
       window.add(entry.atMs, countersOf("task", figures));
     }
+  }
+
+  #windowOf({ figures: before, window }: TaskFigures, { produced }: TaskStats): RateWindow {
+    // A time without elements, as to fill a buffer, says nothing about the time of later ones.
+    const isStarting = before.produced === 0 && produced > 0 && window.spanMs > 0 &&
+      window.growth("produced") === 0;
+    return isStarting ? this.#freshWindow() : window;
+  }
+
+  #freshWindow(): RateWindow {
+    return new RateWindow(this.#windowMs);
   }
 
   #sums(state: DispatcherState, jobId: number): UsageSums {

@@ -100,8 +100,11 @@ export class Autoscaler {
 
   #observeJobs(nowMs: number, jobs: readonly JobSigns[]): JobScaling[] {
     const known = new Set(jobs.map(({ jobId }) => jobId));
-    for (const jobId of this.#scalers.keys()) if (!known.has(jobId)) this.#scalers.delete(jobId);
-    const { measureMs } = this.#settings;
+    const { measureMs, downAfterMs } = this.#settings;
+    for (const [jobId, scaler] of this.#scalers) {
+      const isOver = !known.has(jobId) && scaler.rest(nowMs) >= downAfterMs;
+      if (isOver) this.#scalers.delete(jobId);
+    }
     return jobs.map((signs) => {
       const scaler = this.#scalers.getOrInsertComputed(signs.jobId, () => new JobScaler(measureMs));
       return scaler.observe(nowMs, signs);

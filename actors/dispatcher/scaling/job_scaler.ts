@@ -22,6 +22,8 @@ const TRIAL_LOOKS = 3;
 const MEMORY_MS = 600_000;
 /** Each failed step doubles the time that a ceiling is remembered, up to this, in ms. */
 const MEMORY_MAX_MS = 3_600_000;
+/** So long after a change, in ms, the rates wait for workers that have produced nothing yet. */
+const FILL_MAX_MS = 600_000;
 /** A ceiling is forgotten if the clients get this many times what they got when it was set. */
 const LIMIT_MOVED = 1.5;
 /** A floor is forgotten if the demand falls below this share of what it was when it was set. */
@@ -40,6 +42,8 @@ export interface JobSigns {
   readonly sought: string | null;
   /** Null while the figures of a client or a serving worker are missing or old. */
   readonly rates: JobRates | null;
+  /** Whether a serving worker has produced nothing yet, as while it fills a shuffle buffer. */
+  readonly isFilling: boolean;
   /**
    * How many workers its clients could use, by their own measurement; missing if none reports it.
    */
@@ -75,6 +79,11 @@ export class JobScaler {
   #serving = 0;
   /** Since when the number of serving workers has not changed. */
   #sinceMs = 0;
+  /** The number at the last observation, and since when. */
+  #seen = { serving: 0, sinceMs: 0 };
+  /** When a worker last filled its buffers. */
+  #filledMs = -Infinity;
+  #observedMs = -Infinity;
   #trial: Trial | undefined;
   /** More workers than these did not help. */
   #ceiling:
@@ -93,13 +102,34 @@ export class JobScaler {
 
   observe(nowMs: number, signs: JobSigns): JobScaling {
     const { jobId, name } = signs;
-    if (signs.serving !== this.#serving) {
-      this.#serving = signs.serving;
-      this.#sinceMs = nowMs;
-    }
+    this.#observedMs = nowMs;
+    this.#noteServing(nowMs, signs);
     const { kind, text, wanted } = this.#decide(nowMs, signs);
     this.#wanted = wanted;
     return { jobId, name, wanted, kind, text: `job ${name} ${text}` };
+  }
+
+  /** Notes that the job has no readers, as between two epochs. Returns since when, in ms. */
+  rest(nowMs: number): number {
+    this.#noteServing(nowMs, { serving: 0, isFilling: false });
+    return nowMs - this.#observedMs;
+  }
+
+  /** A short fall is no change: all tasks end between two epochs. */
+  #noteServing(nowMs: number, { serving, isFilling }: Pick<JobSigns, "serving" | "isFilling">) {
+    if (serving !== this.#seen.serving) this.#seen = { serving, sinceMs: nowMs };
+    const { sinceMs } = this.#seen;
+    if (serving > this.#serving || nowMs - sinceMs >= this.#settleMs) {
+      if (serving !== this.#serving) this.#sinceMs = sinceMs;
+      this.#serving = serving;
+    }
+    if (isFilling && nowMs - this.#sinceMs < FILL_MAX_MS) this.#filledMs = nowMs;
+  }
+
+  /** Whether the rates are those of all workers that serve now. */
+  #isSettled(nowMs: number, { serving }: JobSigns): boolean {
+    const sinceMs = Math.max(this.#sinceMs, this.#filledMs);
+    return serving === this.#serving && nowMs - sinceMs >= this.#settleMs;
   }
 
   #decide(nowMs: number, signs: JobSigns): Decision {
@@ -118,7 +148,7 @@ export class JobScaler {
     }
     const measured = this.#measuredByClients(signs);
     if (measured !== undefined) return measured;
-    if (rates === null || nowMs - this.#sinceMs < this.#settleMs) {
+    if (rates === null || !this.#isSettled(nowMs, signs)) {
       return { kind: "unknown", wanted: held, text: "is being measured" };
     }
     this.#forget(nowMs, rates);

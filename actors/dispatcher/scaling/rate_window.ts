@@ -18,6 +18,8 @@ export class RateWindow {
   /** Oldest first. Only the first may be older than the window, so that the window is covered. */
   readonly #samples: Sample[] = [];
   readonly #windowMs: number;
+  /** What was counted before the sender's counts began. */
+  #base: Counts = {};
 
   /** @param windowMs Length of the window. It is longer if there was no report for longer. */
   constructor(windowMs: number) {
@@ -35,8 +37,24 @@ export class RateWindow {
     if (!isComputable(atMs) || !areCounts(counts)) return;
     const before = samples.at(-2);
     if (before !== undefined && atMs - before.atMs < this.#windowMs / SLOTS) samples.pop();
-    samples.push({ atMs, counts });
+    samples.push({ atMs, counts: sumsOf(counts, this.#base) });
     while (samples.length > 2 && samples[1]!.atMs <= atMs - this.#windowMs) samples.shift();
+  }
+
+  /**
+   * A window that continues this one with another sender, whose counts begin at 0. It is empty if
+   * this one is old.
+   *
+   * @param atMs The time of the other sender's first report, on its clock.
+   * @param aheadMs How far that clock is ahead of the one before.
+   */
+  continued(atMs: number, aheadMs = 0): RateWindow {
+    const next = new RateWindow(this.#windowMs);
+    const samples = this.#samples.map((one) => ({ ...one, atMs: one.atMs + aheadMs }));
+    if (samples.length === 0 || atMs - samples[0]!.atMs > 2 * this.#windowMs) return next;
+    next.#samples.push(...samples);
+    next.#base = this.newest!.counts;
+    return next;
   }
 
   /** The growth of a count within the window. */
@@ -68,6 +86,12 @@ export function perUnit(windows: readonly RateWindow[], key: string, per: string
   if (grown > 0) return sum((window) => window.growth(key)) / grown;
   const total = sum(({ newest }) => newest?.counts[per] ?? 0);
   return total <= 0 ? null : sum(({ newest }) => newest?.counts[key] ?? 0) / total;
+}
+
+function sumsOf(counts: Counts, base: Counts): Counts {
+  const sums: Record<string, number> = {};
+  for (const name in counts) sums[name] = counts[name]! + (base[name] ?? 0);
+  return sums;
 }
 
 function areCounts(counts: Counts): boolean {

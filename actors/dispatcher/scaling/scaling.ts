@@ -4,6 +4,7 @@ import { iterationFigures, type SoftState } from "../report/describe.ts";
 import { hasWork, type IterationFigures, ratesOf } from "../report/diagnosis.ts";
 import type { Job } from "../state/entities.ts";
 import type { JobRates, JobSigns } from "./job_scaler.ts";
+import type { TaskDescription } from "../protocol_figures.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { wantedOf } from "../report/starvation.ts";
@@ -88,6 +89,7 @@ function signsOfJob(
     },
     sought: isStarved ? wantedOf(parameters) : null,
     rates: isStale ? null : jobRates(serving),
+    isFilling: serving.tasks.some(isFilling),
     usable: usableBy(serving),
   }];
 }
@@ -101,6 +103,11 @@ function servingOf(state: DispatcherState, iteration: IterationFigures): Iterati
   return { ...iteration, tasks };
 }
 
+/** Whether a task has produced nothing yet, nor has the one before it of late. */
+function isFilling({ figures }: TaskDescription): boolean {
+  return figures !== null && figures.produced === 0 && (figures.elementsPerSecond ?? 0) <= 0;
+}
+
 /** How many workers the clients that offload could use together; undefined if none offloads. */
 function usableBy({ readers }: IterationFigures): number | undefined {
   const reported = readers.flatMap(({ figures }) => figures?.offloadWorkers ?? []);
@@ -110,14 +117,15 @@ function usableBy({ readers }: IterationFigures): number | undefined {
 function jobRates(iteration: IterationFigures): JobRates | null {
   const { tasks, readers, sharing } = iteration;
   const rates = ratesOf(iteration);
-  const made = tasks.flatMap(({ figures }) => figures ?? []);
-  const taken = readers.flatMap(({ figures }) => figures ?? []);
-  if (rates === null || made.length < tasks.length || taken.length < readers.length) return null;
-  const delivered = taken.map(({ elementsPerSecond }) => elementsPerSecond);
+  const busyShares = tasks.flatMap(({ figures }) => figures?.busyShare ?? []);
+  const waitingShares = readers.flatMap(({ figures }) => figures?.waitingShare ?? []);
+  const delivered = readers.flatMap(({ figures }) => figures?.elementsPerSecond ?? []);
+  const isWhole = busyShares.length === tasks.length && waitingShares.length === readers.length;
+  if (rates === null || !isWhole) return null;
   return {
     ...rates,
-    waitingShare: mean(taken.map(({ waitingShare }) => waitingShare)),
-    busyShare: mean(made.map(({ busyShare }) => busyShare)),
+    waitingShare: mean(waitingShares),
+    busyShare: mean(busyShares),
     delivered: sharing ? Math.max(...delivered) : delivered.reduce((sum, one) => sum + one, 0),
   };
 }

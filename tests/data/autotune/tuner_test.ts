@@ -157,6 +157,23 @@ Deno.test("AUTOTUNE measures a consumer whose first next() waited in the queue",
   assert(iterator.stats()[0]!.tuning!.value < 4, JSON.stringify(iterator.stats()[0]!.tuning));
 });
 
+Deno.test("AUTOTUNE in a dataset that a function makes has no more calls than the CPU budget", async () => {
+  for (const [cpuBudget, calls] of [[2, 2], [6, 4]] as const) {
+    let [inFlight, inFlightMax] = [0, 0];
+    const call = async (x: number) => {
+      inFlightMax = Math.max(inFlightMax, ++inFlight);
+      await Promise.resolve();
+      inFlight--;
+      return x;
+    };
+    const numbers = Dataset.range(2)
+      .flatMap(() => Dataset.range(20).map(call, { numParallelCalls: AUTOTUNE }))
+      .withOptions({ autotune: { cpuBudget } });
+    for await (const _ of numbers);
+    assertEquals(inFlightMax, calls);
+  }
+});
+
 Deno.test("withOptions refuses unknown or invalid budgets", async () => {
   for (const autotune of [{ cpuBudget: 0 }, { ramBudgetBytes: 0.5 }, { cores: 3 }, "on"]) {
     const options = { autotune } as unknown as { autotune: boolean };

@@ -292,7 +292,58 @@ Deno.test("trainers that wait while workers rest are told to look at the way bet
   await say(cluster, clientId, { atMs: 5_000, elements: 10, trainingMs: 1_000, waitingMs: 4_000 });
   const { kind, text } = (await iterationOf(cluster)).bottleneck;
   assertEquals(kind, "trainers_wait");
-  assertMatch(text, /1 of 1 worker are not busy.*network/);
+  assertMatch(text, /1 of 1 worker is not busy.*network/);
+});
+
+Deno.test("bottleneckOf and activityOf judge no shares before the second report", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  const seen = async () => {
+    const { workers: [described] } = await cluster.ask("describe", null);
+    const { bottleneck, readers, tasks } = await iterationOf(cluster);
+    return {
+      kind: bottleneck.kind,
+      state: described!.activity.state,
+      shares: [readers[0]!.figures?.waitingShare, tasks[0]!.figures?.busyShare],
+    };
+  };
+  const unknown = { kind: "unknown", state: "starting" } as const;
+  await report(cluster, worker!, { atMs: 0 });
+  await say(cluster, clientId, { atMs: 0 });
+  assertEquals(await seen(), { ...unknown, shares: [null, null] });
+  // The loop has not asked for an element yet.
+  await say(cluster, clientId, { atMs: 500 });
+  assertEquals(await seen(), { ...unknown, shares: [null, null] });
+  await say(cluster, clientId, { atMs: 1_000, waitingMs: 1_000 });
+  assertEquals(await seen(), { ...unknown, shares: [1, null] });
+  await say(cluster, clientId, { atMs: 2_000, elements: 1, waitingMs: 2_000 });
+  await report(cluster, worker!, { atMs: 2_000, stats: { [taskId]: { busyMs: 2_000 } } });
+  assertEquals(await seen(), { kind: "unknown", state: "working", shares: [null, 1] });
+});
+
+Deno.test("activityOf says starting of a worker whose tasks have produced nothing", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0] } = await running(cluster, ["w"]);
+  const stateAt = async (atMs: number, produced: number) => {
+    await report(cluster, worker!, { atMs, stats: { [taskId]: { produced } } });
+    return (await cluster.ask("describe", null)).workers[0]!.activity.state;
+  };
+  const states = [await stateAt(0, 0), await stateAt(5_000, 0), await stateAt(10_000, 1)];
+  assertEquals([...states, await stateAt(15_000, 1)], ["starting", "starting", "starting", "idle"]);
+});
+
+Deno.test("optimalWorkers leaves out the time before a task's first element", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
+  const reports = async (atMs: number, produced: number) => {
+    await report(cluster, worker!, { atMs, stats: { [taskId]: { produced, busyMs: atMs } } });
+    await say(cluster, clientId, { atMs, elements: produced, trainingMs: 10 * produced });
+  };
+  for (const [atMs, produced] of [[0, 0], [5_000, 0], [9_000, 1], [10_000, 26]] as const) {
+    await reports(atMs, produced);
+  }
+  // The client takes 100 elements a second, and the worker produces 25.
+  assertEquals((await iterationOf(cluster)).optimalWorkers, 4);
 });
 
 Deno.test("a worker without work says why", async () => {

@@ -16,12 +16,12 @@ async function waiting(cluster: TestCluster) {
     await report(cluster, worker!, { atMs, stats: { [taskId]: { produced: atMs, busyMs: 0 } } });
     await say(cluster, clientId, { atMs, elements: atMs, waitingMs: atMs });
   }
-  return { worker: worker!, clientId };
+  return { worker: worker!, taskId, clientId };
 }
 
 Deno.test("a worker that does not report although it is asked is silent, without figures", async () => {
   await using cluster = await TestCluster.start();
-  const { worker, clientId } = await waiting(cluster);
+  const { worker, taskId, clientId } = await waiting(cluster);
   await cluster.world.advance(17_000);
   await say(cluster, clientId, { atMs: 19_000, elements: 2_000, waitingMs: 19_000 });
   const [silent] = (await cluster.ask("describe", null)).workers;
@@ -30,7 +30,7 @@ Deno.test("a worker that does not report although it is asked is silent, without
   const { tasks, bottleneck } = await iterationOf(cluster);
   assertEquals(tasks[0]!.figures, null);
   assertMatch(bottleneck.text, /^No current figures\. Worker "w" has not reported for 17 s: /);
-  await report(cluster, worker, { atMs: 20_000 });
+  await report(cluster, worker, { atMs: 20_000, stats: { [taskId]: { produced: 2_000 } } });
   const [back] = (await cluster.ask("describe", null)).workers;
   assertEquals([back?.activity.state, back?.figures?.ageMs], ["idle", 0]);
 });

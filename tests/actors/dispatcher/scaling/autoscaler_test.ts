@@ -15,7 +15,7 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
 /** Any worker may serve the job. */
-const ANY = { pool: {}, sought: null };
+const ANY = { pool: {}, sought: null, isFilling: false };
 
 /** A job, in elements a second. */
 interface Job {
@@ -229,6 +229,50 @@ Deno.test("noise makes no workers come and go", () => {
   }
 });
 
+/** An autoscaler that looks every five seconds at one job. */
+function looksAt(signsAt: (nowMs: number, workers: number) => JobSigns | undefined, ms: number) {
+  const autoscaler = new Autoscaler({ maxWorkers: 32 });
+  const history: number[] = [];
+  let workers = 1;
+  for (let nowMs = 0; nowMs < ms; nowMs += 5 * SECOND) {
+    const signs = signsAt(nowMs, workers);
+    const jobs = signs === undefined ? [] : [signs];
+    workers = autoscaler.observe(nowMs, { workers, heard: workers, jobs }).wanted;
+    if (history.at(-1) !== workers) history.push(workers);
+  }
+  return history;
+}
+
+Deno.test("JobScaler judges a step up once the new workers have produced, at most ten minutes later", () => {
+  const one = job("fills a buffer", { demand: 60 });
+  const stepsOf = (fillMs: number) => {
+    let sinceMs = 0;
+    let [serving, producing] = [1, 1];
+    return looksAt((nowMs, workers) => {
+      if (workers !== serving) [serving, sinceMs] = [workers, nowMs];
+      if (nowMs - sinceMs >= fillMs) producing = serving;
+      const rates = { ...ratesOf(one, Math.min(producing, serving), () => 1), busyShare: 1 };
+      const isFilling = producing < serving;
+      return { jobId: 1, name: "a", serving, shares: null, ...ANY, isFilling, rates };
+    }, 9 * MINUTE + fillMs);
+  };
+  assertEquals(stepsOf(3 * MINUTE), [1, 2, 4]);
+  assertEquals(stepsOf(30 * MINUTE).slice(0, 3), [1, 2, 1]);
+});
+
+Deno.test("Autoscaler measures on, and remembers what did not help, across short gaps of a job", () => {
+  const disk = job("from disk", { demand: 400, storage: 40 });
+  const history = looksAt((nowMs, workers) => {
+    const look = nowMs / (5 * SECOND);
+    // Between two epochs nobody reads, or no task has started.
+    if (look % 4 === 2) return undefined;
+    const serving = look % 4 === 0 ? 0 : workers;
+    const rates = serving === 0 ? null : ratesOf(disk, workers, () => 1);
+    return { jobId: 1, name: "a", serving, shares: null, ...ANY, rates };
+  }, 8 * MINUTE);
+  assertEquals(history, [1, 2, 4, 2]);
+});
+
 Deno.test("storage that gives no more to more workers is recognised: back, and stay there", () => {
   const cluster = new Cluster(2, {}, job("from disk", { demand: 400, storage: 40 }));
   cluster.pass(5 * MINUTE);
@@ -343,7 +387,7 @@ Deno.test("checkScaling gives an undefined option its default", () => {
 Deno.test("what is wanted of a pool is what its hungriest job wants, and falls slowly when nobody reads", () => {
   const autoscaler = new Autoscaler({ downAfterMs: MINUTE });
   const of = (jobId: number, targetTags: readonly string[]): JobSigns => ({
-    ...{ jobId, name: `${jobId}`, serving: 0, shares: jobId, sought: null, rates: null },
+    ...{ jobId, name: `${jobId}`, serving: 0, shares: jobId, ...ANY, rates: null },
     pool: { targetTags },
   });
   const poolsAt = (nowMs: number, jobs: readonly JobSigns[]) =>

@@ -33,6 +33,19 @@ Deno.test("RateWindow looks back to the report before, however old, and at that 
   assertEquals(window.perSecond("n"), 1);
 });
 
+Deno.test("RateWindow.continued goes on with another sender's counts and clock, unless it is old", () => {
+  const before = new RateWindow(WINDOW_MS);
+  before.add(0, { n: 100 });
+  before.add(4_000, { n: 140 });
+  const window = before.continued(55_000, 50_000);
+  assertEquals(window.perSecond("n"), 10);
+  window.add(55_000, { n: 0 });
+  assertEquals(window.perSecond("n"), 8);
+  window.add(58_000, { n: 40 });
+  assertEquals([window.perSecond("n"), before.perSecond("n")], [10, 10]);
+  assertEquals(before.continued(70_000, 49_000).newest, undefined);
+});
+
 Deno.test("RateWindow drops a report that was overtaken", () => {
   const window = new RateWindow(WINDOW_MS);
   window.add(0, { n: 0 });

@@ -3,6 +3,7 @@
 import { noReport } from "../../../lib/no_figures.ts";
 import { assertEquals, assertMatch } from "../../../assert.ts";
 import { TestCluster } from "../lib.ts";
+import { report, say } from "../report/reports.ts";
 import { openSave } from "../saves.ts";
 import type { TestWorker } from "../test_worker.ts";
 
@@ -90,6 +91,35 @@ Deno.test("a dispatcher wants more workers when trainers wait for busy ones, and
     text,
     /^2 workers wanted, 1 there: job job waits 60 % of its time, and its workers are/,
   );
+});
+
+/** Epochs of four seconds, each with a client that has a clock of its own. */
+async function readEpochs(cluster: TestCluster, epochs: number): Promise<void> {
+  const worker = cluster.worker("w");
+  const dataset = await cluster.dataset();
+  const stats: Record<number, { produced: number; busyMs: number }> = {};
+  for (let repetition = 0; repetition < epochs; repetition++) {
+    const [atMs, clockMs] = [4 * SECOND * repetition, 1e6 * (epochs - repetition)];
+    await worker.heartbeat();
+    const { clientId } = await cluster.open(dataset, { jobName: "job", repetition });
+    const taskId = (await worker.heartbeat()).at(-1)!;
+    await report(cluster, worker, { atMs, stats });
+    await say(cluster, clientId, { atMs: clockMs });
+    await cluster.world.advance(3.5 * SECOND);
+    stats[taskId] = { produced: 70, busyMs: 3.5 * SECOND };
+    worker.complete(taskId);
+    await report(cluster, worker, { atMs: atMs + 3.5 * SECOND, stats });
+    const spent = { waitingMs: 2.5 * SECOND, trainingMs: SECOND };
+    await say(cluster, clientId, { atMs: clockMs + 3.5 * SECOND, elements: 70, ...spent });
+    await cluster.ask("releaseClient", { clientId });
+    await cluster.world.advance(0.5 * SECOND);
+  }
+}
+
+Deno.test("Scaling measures a job whose epochs are shorter than its interval", async () => {
+  await using cluster = await TestCluster.start({ scaling: { maxWorkers: 8 } });
+  await readEpochs(cluster, 8);
+  assertEquals((await cluster.ask("describe", null)).scaling.wanted, 2);
 });
 
 Deno.test("a dispatcher wants no more workers for a trainer that does not wait", async () => {
