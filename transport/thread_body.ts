@@ -5,6 +5,7 @@
  */
 import { copyOfArray, isDetached } from "../core/bytes.ts";
 import { LeatError } from "../core/error.ts";
+import { shownClass } from "../core/shown_text.ts";
 import { RaggedTensor, Tensor } from "../core/tensor.ts";
 import type { DType, DTypeArrays, TypedArray } from "../core/dtype.ts";
 import { Payload } from "./payload.ts";
@@ -84,7 +85,7 @@ export class ThreadBody {
     }
     const prototype = Object.getPrototypeOf(value);
     if (prototype !== Object.prototype && prototype !== null) {
-      throw this.#refusal(`an instance of ${prototype.constructor?.name ?? "a class"}`);
+      throw this.#refusal(`an instance of ${shownClass(value)}`);
     }
     return this.#visitRecord(value as Record<string, unknown>);
   }

@@ -1,6 +1,7 @@
 /** Copies of message bodies for deliveries within a thread. */
 import { copyOfArray, isDetached } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
+import { shownClass } from "../../core/shown_text.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 
 /** A class instance that decides itself what the receiver of a message gets. */
@@ -99,7 +100,7 @@ function refusal(value: unknown, path: Path): LeatError {
   const what = ArrayBuffer.isView(value)
     ? `a ${value.constructor.name} whose buffer was transferred: send a copy`
     : typeof value === "object" && value !== null
-    ? `an instance of ${Object.getPrototypeOf(value)?.constructor?.name ?? "a class"}`
+    ? `an instance of ${shownClass(value)}`
     : `a ${typeof value}`;
   return new LeatError("invalid_argument", `A message is plain data, but ${place} is ${what}`);
 }

@@ -1,7 +1,7 @@
 /** The dataset that a user's module exports. */
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { shownPath } from "../../core/shown_text.ts";
+import { shownClass, shownPath } from "../../core/shown_text.ts";
 import { Dataset, LeatError } from "../../mod.ts";
 import { UsageError } from "../lib/args.ts";
 
@@ -103,7 +103,5 @@ function listed(names: readonly string[]): string {
 
 function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value);
-  return typeof value === "object"
-    ? `a ${value.constructor?.name ?? "object"}`
-    : `a ${typeof value}`;
+  return typeof value === "object" ? shownClass(value) : `a ${typeof value}`;
 }

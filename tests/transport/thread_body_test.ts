@@ -77,6 +77,14 @@ Deno.test("ThreadBody refuses arrays whose buffer was transferred, naming their 
   }
 });
 
+Deno.test("ThreadBody names the class of what it refuses, also that of a generator", () => {
+  for (const [value, name] of [[new Map(), "Map"], [generator(), "Generator"]]) {
+    assertThrows(() => sent({ value }), LeatError, `body.value is an instance of ${name}`);
+  }
+});
+
+function* generator() {}
+
 Deno.test("ThreadBody sends a tensor on shared memory without a copy", () => {
   const memory = new Float32Array(new SharedArrayBuffer(64));
   const { value, parts, bytes } = new ThreadBody(

@@ -15,7 +15,7 @@ import { compressors as libraries } from "hyparquet-compressors";
 import { utf8Text } from "../../../core/bytes.ts";
 import { unbrotli, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
-import { chosenColumns, columnRows, columnText, type LoadedColumn } from "../column_rows.ts";
+import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
 import {
   type ByteBudget,
@@ -30,7 +30,7 @@ import { unlz4Block, unlz4Hadoop } from "../compression/lz4_blocks.ts";
 import { checkPages, PAGES_MAX } from "./parquet_pages.ts";
 import { type ColumnPiece, piecesOf } from "./parquet_pieces.ts";
 import { thriftEnd } from "./thrift_check.ts";
-import { type ParquetValues, plainSchema, usesTexts, valuesOf } from "./parquet_values.ts";
+import { type ParquetValues, PARSERS, plainSchema, valuesOf } from "./parquet_values.ts";
 import type { RowBlocks, Rows } from "../row_blocks.ts";
 
 /**
@@ -82,29 +82,6 @@ const compressors: Compressors = {
   LZ4_RAW: unlz4Block,
 };
 
-const asBytes = (bytes: Uint8Array) => bytes;
-
-/**
- * Decode only strings. By default the library makes `Date`s, which elements cannot hold. A text that
- * is not UTF-8 stays bytes, so that only its row is lost.
- */
-const PARSERS: ParquetParsers = {
-  timestampFromMilliseconds: (time) => time,
-  timestampFromMicroseconds: (time) => time,
-  timestampFromNanoseconds: (time) => time,
-  dateFromDays: (days) => days,
-  stringFromBytes: (bytes) => bytes && (utf8Text(bytes) ?? bytes),
-  geometryFromBytes: asBytes,
-  geographyFromBytes: asBytes,
-  uuidFromBytes: asBytes,
-};
-
-/** For columns whose texts the library uses. A text that is not UTF-8 fails. */
-const STRICT_PARSERS: ParquetParsers = {
-  ...PARSERS,
-  stringFromBytes: (bytes) => bytes && columnText(bytes),
-};
-
 /** Statistics are not used, and a text in them may end within a character. */
 const FOOTER_PARSERS: ParquetParsers = { ...PARSERS, stringFromBytes: () => undefined };
 
@@ -113,7 +90,6 @@ interface Column {
   readonly values: ParquetValues;
   /** Whether each row has one value, not a list or a structure. */
   readonly isFlat: boolean;
-  readonly parsers: ParquetParsers;
 }
 
 /**
@@ -140,8 +116,7 @@ export async function openParquet(
       (name) => {
         const tree = trees.get(name)!;
         const isFlat = tree.children.length === 0 && tree.element.repetition_type !== "REPEATED";
-        const parsers = usesTexts(tree) ? STRICT_PARSERS : PARSERS;
-        return { name, values: valuesOf(tree, ROW_GROUP_BYTES_MAX), isFlat, parsers };
+        return { name, values: valuesOf(tree, ROW_GROUP_BYTES_MAX), isFlat };
       },
     );
     return new ParquetBlocks(
@@ -374,7 +349,7 @@ class ParquetBlocks implements RowBlocks {
 
   async #decode(
     { pieces, rows }: Part,
-    { name, parsers }: Column,
+    { name }: Column,
     budget: ByteBudget,
   ): Promise<DecodedArray> {
     const checks = new PageChecks(budget);
@@ -393,7 +368,7 @@ class ParquetBlocks implements RowBlocks {
       metadata: { ...this.#metadata, row_groups: [group] },
       columns: [name],
       compressors: checks.compressors,
-      parsers,
+      parsers: PARSERS,
       utf8: false,
       onChunk: ({ columnData }) => decoded.push(columnData),
     });

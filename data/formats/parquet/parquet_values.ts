@@ -1,10 +1,12 @@
 /** Converts hyparquet's values to values that elements can hold. */
-import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
+import type { FileMetaData, ParquetParsers, SchemaElement, SchemaTree } from "hyparquet";
+import { utf8Text } from "../../../core/bytes.ts";
 import type { DType } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { parseJson } from "../../../core/json.ts";
 import { checkFieldNames, columnText } from "../column_rows.ts";
 import { decimal, isKeyType, MAP_KEYS_WANTED, packList, type ValueType } from "./lists.ts";
+import { VariantReader } from "./variants.ts";
 
 /** The conversion of the values of a column, or of a part of a nested column. */
 export interface ParquetValues extends ValueType {
@@ -12,17 +14,33 @@ export interface ParquetValues extends ValueType {
   convert(value: unknown): unknown;
 }
 
+const asBytes = (bytes: Uint8Array) => bytes;
+
+/**
+ * Decode only strings. By default the library makes `Date`s, which elements cannot hold. A text that
+ * is not UTF-8 stays bytes, so that only its row is lost.
+ */
+export const PARSERS: ParquetParsers = {
+  timestampFromMilliseconds: (time) => time,
+  timestampFromMicroseconds: (time) => time,
+  timestampFromNanoseconds: (time) => time,
+  dateFromDays: (days) => days,
+  stringFromBytes: (bytes) => bytes && (utf8Text(bytes) ?? bytes),
+  geometryFromBytes: asBytes,
+  geographyFromBytes: asBytes,
+  uuidFromBytes: asBytes,
+};
+
 /** Annotations that the library interprets. This module interprets or ignores all others. */
 const KEPT_CONVERTED: ReadonlySet<unknown> = new Set(["LIST", "UTF8", "UINT_32", "UINT_64"]);
-const KEPT_LOGICAL: ReadonlySet<unknown> = new Set(
-  ["FLOAT16", "INTEGER", "LIST", "STRING", "VARIANT"],
-);
+const KEPT_LOGICAL: ReadonlySet<unknown> = new Set(["FLOAT16", "INTEGER", "LIST", "STRING"]);
 
 /**
  * Removes annotations from the schema, so that the library leaves times, decimals and JSON as they
  * are stored. Otherwise it would make `Date`s, which elements cannot hold, and decimals with rounding
- * errors. It would also refuse a whole row group if one JSON text is invalid. It would make objects of
- * maps before their keys are converted; now they are lists of keys and values.
+ * errors. It would also refuse a whole row group if one JSON text is invalid, and decode all variants of
+ * it at once. It would make objects of maps before their keys are converted; now they are lists of keys
+ * and values.
  */
 export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schema"] {
   return schema.map((element) => {
@@ -35,14 +53,6 @@ export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schem
       ...(logical !== undefined && KEPT_LOGICAL.has(logical.type) ? { logical_type: logical } : {}),
     };
   });
-}
-
-/**
- * Whether the library itself uses texts of a column: within variants. The bytes of a text that is not
- * UTF-8 would then give a wrong value.
- */
-export function usesTexts({ element, children }: SchemaTree): boolean {
-  return element.logical_type?.type === "VARIANT" || children.some(usesTexts);
 }
 
 /**
@@ -105,9 +115,10 @@ function partOf(tree: SchemaTree, budget: RowBudget): ParquetValues {
   const single = singleValuesOf(tree, budget);
   return tree.element.repetition_type === "REPEATED" ? listValues(single) : single;
 }
+
 function singleValuesOf(tree: SchemaTree, budget: RowBudget): ParquetValues {
   const { element, children } = tree;
-  if (element.logical_type?.type === "VARIANT") return values(undefined, (value) => value);
+  if (element.logical_type?.type === "VARIANT") return variantValues(tree, budget);
   if (children.length === 0) return countedValues(element, budget);
   const [inner] = children;
   if (element.converted_type === "LIST" && isOnly(tree) && inner!.children.length < 2) {
@@ -173,6 +184,55 @@ function mapValues(
       stored.map((entry) => [String(keys.convert(entry[key])), items.convert(entry[value])]),
     );
   });
+}
+
+/** Conversion of variants. Equal metadata of neighbours are one entry of a dictionary, and read once. */
+function variantValues(tree: SchemaTree, budget: RowBudget): ParquetValues {
+  const part = variantPart(tree, budget);
+  let reader: VariantReader | undefined;
+  return values(undefined, (variant) => {
+    const { metadata } = variant as { readonly metadata: Uint8Array };
+    if (!reader?.reads(metadata)) {
+      budget.spend(metadata, false);
+      reader = new VariantReader(metadata, PARSERS);
+    }
+    return part(variant, reader) ?? null;
+  });
+}
+
+/** Reads a variant or a part of one; `undefined` if the part is missing. */
+type VariantPart = (part: unknown, reader: VariantReader) => unknown;
+
+/** A variant is in the bytes of `value` or, if the schema has its type, in `typed_value`. */
+function variantPart({ children }: SchemaTree, budget: RowBudget): VariantPart {
+  const typedTree = children.find(({ element }) => element.name === "typed_value");
+  const readTyped = typedTree && typedPart(typedTree, budget);
+  return (part, reader) => {
+    const { value, typed_value: stored } = (part ?? {}) as Record<string, unknown>;
+    const typed = stored == null ? undefined : readTyped?.(stored, reader);
+    if (value == null) return typed;
+    budget.spend(value as Uint8Array, true);
+    const read = reader.read(value as Uint8Array);
+    // An object has the fields in `value` for which the schema has no type.
+    return typed === undefined ? read : { ...read as object, ...typed };
+  };
+}
+
+function typedPart(tree: SchemaTree, budget: RowBudget): VariantPart {
+  const { element, children } = tree;
+  const [inner] = children;
+  if (inner === undefined) return countedValues(element, budget).convert;
+  if (element.converted_type === "LIST" && isOnly(tree) && isOnly(inner)) {
+    const item = variantPart(inner.children[0]!, budget);
+    return (list, reader) => (list as unknown[]).map((part) => item(part, reader) ?? null);
+  }
+  checkFieldNames(children.map((child) => child.element.name));
+  const parts = children.map((child) => [child.element.name, variantPart(child, budget)] as const);
+  return (struct, reader) => {
+    const fields = struct as Record<string, unknown>;
+    const read = parts.map(([name, part]) => [name, part(fields[name], reader)] as const);
+    return Object.fromEntries(read.filter(([, value]) => value !== undefined));
+  };
 }
 
 /** Conversion of scalars that counts texts and bytes. */

@@ -296,6 +296,12 @@ Deno.test("copyBody refuses values that other carriers could not send, naming th
   }
 });
 
+Deno.test("copyBody names the class of what it refuses, also that of a generator", () => {
+  const generator = (function* () {})();
+  const named = "body.generator is an instance of Generator";
+  assertThrows(() => copyBody({ generator }), LeatError, named);
+});
+
 Deno.test("copyBody refuses arrays whose buffer was transferred, naming their path", () => {
   const memory = new ArrayBuffer(8);
   const views = [new Uint8Array(memory), new DataView(memory)];

@@ -95,7 +95,8 @@ Deno.test("loadPipeline: refuses anything but a pipeline for workers, with the r
   const refused = [
     ["export const limit = 7;", "exports neither a Dataset nor a function; it exports 'limit'"],
     ["throw new Error('not this module');", "cannot be imported"],
-    ["export default () => [1, 2];", "is no Dataset of this copy of Leat, but"],
+    ["export default () => [1, 2];", "is no Dataset of this copy of Leat, but Array:"],
+    ["export default () => (function* () {})();", "of this copy of Leat, but Generator:"],
     [
       "export default () => { throw new Error('x'); };",
       "'default' of",
