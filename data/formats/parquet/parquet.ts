@@ -275,6 +275,7 @@ class ParquetBlocks implements RowBlocks {
   /** Reads the bytes of the chosen columns. Returns them by their offset in the file. */
   async #readChunks(group: RowGroup, block: number): Promise<Map<number, ArrayBuffer>> {
     const found = this.#chosenOf(group);
+    this.#checkEncryption(group);
     this.#checkChunks(found, block);
     const chunks = await Promise.all(
       neighboursOf(found).map((reads) => this.#readNeighbours(reads)),
@@ -282,7 +283,7 @@ class ParquetBlocks implements RowBlocks {
     return new Map(chunks.flat());
   }
 
-  #chosenOf({ columns }: RowGroup): ColumnMetaData[] {
+  #chosenOf({ columns }: Pick<RowGroup, "columns">): ColumnMetaData[] {
     const chosen = new Set(this.#columns.map(({ name }) => name));
     return columns.flatMap(({ meta_data: column }) =>
       column !== undefined && chosen.has(columnOf(column)) ? [column] : []
@@ -301,6 +302,14 @@ class ParquetBlocks implements RowBlocks {
       }
     }
     return chunks;
+  }
+
+  #checkEncryption({ columns }: RowGroup): void {
+    const encrypted = columns.filter(({ crypto_metadata }) => crypto_metadata !== undefined);
+    const [first] = this.#chosenOf({ columns: encrypted });
+    if (first === undefined) return;
+    const name = first.path_in_schema.join(".");
+    throw this.#bytes.unsupported(`column ${name} is encrypted; leave it out with \`columns\``);
   }
 
   #checkChunks(columns: readonly ColumnMetaData[], block: number): void {

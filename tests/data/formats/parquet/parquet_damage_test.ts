@@ -101,6 +101,16 @@ Deno.test("parquet refuses columns that share bytes, of which each would take me
   );
 });
 
+Deno.test("parquet refuses an encrypted column as unimplemented, and reads others", async () => {
+  const column = { pageValues: 1, values: 1 };
+  const columns = [{ ...column, name: "secret", isEncrypted: true }, { ...column, name: "x" }];
+  const bytes = fileOfNulls(columns, 1);
+  const { code, message } = await refusal(bytes);
+  assertEquals(code, "unimplemented");
+  assertStringIncludes(message, "column secret is encrypted; leave it out with `columns`");
+  assertEquals(await rowsOf(node(["x"]), bytes), [{ x: null }]);
+});
+
 Deno.test("parquet refuses a row whose lists repeat more of a dictionary than ROW_GROUP_BYTES_MAX", async () => {
   const text = { type: "BYTE_ARRAY", repetition_type: "OPTIONAL" } as const;
   const fileOf = (entry: string, count: number, converted_type: "UTF8" | "JSON") => {
