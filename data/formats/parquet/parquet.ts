@@ -10,6 +10,7 @@ import {
   parquetRead,
   parquetSchema,
   type RowGroup,
+  type SchemaTree,
 } from "hyparquet";
 import { compressors as libraries } from "hyparquet-compressors";
 import { utf8Text } from "../../../core/bytes.ts";
@@ -87,6 +88,8 @@ const FOOTER_PARSERS: ParquetParsers = { ...PARSERS, stringFromBytes: () => unde
 
 interface Column {
   readonly name: string;
+  /** The root and this column: the library walks the whole schema for each column that it decodes. */
+  readonly schema: FileMetaData["schema"];
   readonly values: ParquetValues;
   /** Whether each row has one value, not a list or a structure. */
   readonly isFlat: boolean;
@@ -110,24 +113,33 @@ export async function openParquet(
   const metadata = await readMetadata(bytes);
   try {
     const { children } = parquetSchema(metadata);
+    const schemas = columnSchemas(plainSchema(metadata.schema), children);
     const names = children.map(({ element }) => element.name);
     const trees = new Map(children.toReversed().map((tree) => [tree.element.name, tree]));
     const chosen = chosenColumns(bytes, names, columns, { wanted: source.wantedFields }).map(
       (name) => {
         const tree = trees.get(name)!;
         const isFlat = tree.children.length === 0 && tree.element.repetition_type !== "REPEATED";
-        return { name, values: valuesOf(tree, ROW_GROUP_BYTES_MAX), isFlat };
+        const values = valuesOf(tree, ROW_GROUP_BYTES_MAX);
+        return { name, schema: schemas.get(tree)!, values, isFlat };
       },
     );
-    return new ParquetBlocks(
-      bytes,
-      { ...metadata, schema: plainSchema(metadata.schema) },
-      chosen,
-      partBytes,
-    );
+    return new ParquetBlocks(bytes, metadata, chosen, partBytes);
   } catch (error) {
     throw bytes.failed("its schema", error);
   }
+}
+
+/** Returns a schema of one column for each column. The file's has the root, and then the columns. */
+function columnSchemas(
+  [root, ...elements]: FileMetaData["schema"],
+  trees: readonly SchemaTree[],
+): ReadonlyMap<SchemaTree, FileMetaData["schema"]> {
+  let start = 0;
+  return new Map(trees.map((tree) => {
+    const column = elements.slice(start, start += tree.count);
+    return [tree, [{ ...root!, num_children: 1 }, ...column]];
+  }));
 }
 
 async function checkMagic(bytes: ByteRanges): Promise<void> {
@@ -234,13 +246,14 @@ class ParquetBlocks implements RowBlocks {
     const chunks = await this.#readChunks(group, block).catch((error) => {
       throw this.#bytes.failed(`row group ${block}`, error);
     });
+    const leaves = Map.groupBy(this.#chosenOf(group), columnOf);
     const loaded: LoadedColumn[] = [];
     const budget = { bytes: ROW_GROUP_BYTES_MAX, droppedBytes: 0 };
     for (const column of this.#columns) {
       const { name, values } = column;
       const rows = new Runs();
       try {
-        for (const part of this.#partsOf(group, chunks, column)) {
+        for (const part of this.#partsOf(leaves.get(name) ?? [], group.num_rows, chunks, column)) {
           yield;
           rows.add(await this.#decode(part, column, budget));
         }
@@ -262,6 +275,7 @@ class ParquetBlocks implements RowBlocks {
   /** Reads the bytes of the chosen columns. Returns them by their offset in the file. */
   async #readChunks(group: RowGroup, block: number): Promise<Map<number, ArrayBuffer>> {
     const found = this.#chosenOf(group);
+    this.#checkEncryption(group);
     this.#checkChunks(found, block);
     const chunks = await Promise.all(
       neighboursOf(found).map((reads) => this.#readNeighbours(reads)),
@@ -269,10 +283,10 @@ class ParquetBlocks implements RowBlocks {
     return new Map(chunks.flat());
   }
 
-  #chosenOf({ columns }: RowGroup): ColumnMetaData[] {
+  #chosenOf({ columns }: Pick<RowGroup, "columns">): ColumnMetaData[] {
     const chosen = new Set(this.#columns.map(({ name }) => name));
     return columns.flatMap(({ meta_data: column }) =>
-      column !== undefined && chosen.has(column.path_in_schema[0]!) ? [column] : []
+      column !== undefined && chosen.has(columnOf(column)) ? [column] : []
     );
   }
 
@@ -288,6 +302,14 @@ class ParquetBlocks implements RowBlocks {
       }
     }
     return chunks;
+  }
+
+  #checkEncryption({ columns }: RowGroup): void {
+    const encrypted = columns.filter(({ crypto_metadata }) => crypto_metadata !== undefined);
+    const [first] = this.#chosenOf({ columns: encrypted });
+    if (first === undefined) return;
+    const name = first.path_in_schema.join(".");
+    throw this.#bytes.unsupported(`column ${name} is encrypted; leave it out with \`columns\``);
   }
 
   #checkChunks(columns: readonly ColumnMetaData[], block: number): void {
@@ -328,20 +350,20 @@ class ParquetBlocks implements RowBlocks {
 
   /** Returns what is decoded at a time, in order: a piece of a flat column, or all leaves of a nested one. */
   #partsOf(
-    group: RowGroup,
+    columns: readonly ColumnMetaData[],
+    rows: bigint,
     chunks: ReadonlyMap<number, ArrayBuffer>,
-    { name, isFlat }: Column,
+    { isFlat }: Column,
   ): Part[] {
     let pagesLeft = PAGES_MAX;
-    const leaves = group.columns.flatMap(({ meta_data: column }) => {
-      if (column?.path_in_schema[0] !== name) return [];
+    const leaves = columns.map((column) => {
       const bytes = chunks.get(startOf(column))!;
       const pages = checkPages(bytes, column, ROW_GROUP_BYTES_MAX, pagesLeft);
       pagesLeft -= pages.length;
-      return [{ bytes, column, pages }];
+      return { bytes, column, pages };
     });
     const [leaf] = leaves;
-    if (!isFlat || leaf === undefined) return [{ pieces: leaves, rows: group.num_rows }];
+    if (!isFlat || leaf === undefined) return [{ pieces: leaves, rows }];
     return piecesOf(leaf.bytes, leaf.column, leaf.pages).map((piece) => (
       { pieces: [piece], rows: piece.column.num_values }
     ));
@@ -349,11 +371,11 @@ class ParquetBlocks implements RowBlocks {
 
   async #decode(
     { pieces, rows }: Part,
-    { name }: Column,
+    { name, schema }: Column,
     budget: ByteBudget,
   ): Promise<DecodedArray> {
     const checks = new PageChecks(budget);
-    for (const piece of pieces) checks.add(piece, leafOf(this.#metadata.schema, piece.column));
+    for (const piece of pieces) checks.add(piece, leafOf(schema, piece.column));
     const bytesAt = new Map(pieces.map(({ bytes, column }) => [startOf(column), bytes]));
     const columns = pieces.map(({ column }) => ({ file_offset: 0n, meta_data: column }));
     const group = { columns, num_rows: rows, total_byte_size: 0n };
@@ -365,7 +387,7 @@ class ParquetBlocks implements RowBlocks {
           bytesAt.get(start) ?? (await this.#bytes.read(start, stop)).buffer,
       },
       // A row group of only these pages, so that the library counts rows from the first of them.
-      metadata: { ...this.#metadata, row_groups: [group] },
+      metadata: { ...this.#metadata, schema, row_groups: [group] },
       columns: [name],
       compressors: checks.compressors,
       parsers: PARSERS,
@@ -440,6 +462,11 @@ class Runs {
     }
     return this.#runs[this.#current]![index - this.#start];
   }
+}
+
+/** Returns the name of the column to which a leaf belongs. */
+function columnOf({ path_in_schema: [name] }: ColumnMetaData): string {
+  return name!;
 }
 
 /** Returns the offset of a column's first page. Offset 0 means no page, because the magic is there. */

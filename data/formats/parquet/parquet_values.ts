@@ -55,11 +55,13 @@ export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schem
   });
 }
 
-/**
- * The most bytes in memory of a byte of JSON: two bytes may be a list, which may take 300 bytes when
- * parsed.
- */
-const JSON_EXPANSION = 150;
+const BRACKET = 0x5b, BRACE = 0x7b, COLON = 0x3a;
+
+/** The most bytes in memory of a list, an object or a field, and of a byte of numbers and texts. */
+const STRUCTURE_BYTES = 300;
+const SCALAR_EXPANSION = 8;
+/** The most bytes in memory of a byte of a variant, of which two may be a structure. */
+const VARIANT_EXPANSION = 150;
 
 /**
  * The memory that the texts and bytes in one row may take. The items of a list may all be one entry of a
@@ -68,8 +70,8 @@ const JSON_EXPANSION = 150;
 class RowBudget {
   readonly #bytesMax: number;
   #bytes = 0;
-  /** JSON in the row, to find entries that it repeats. */
-  readonly #json = new Set<unknown>();
+  /** JSON and variants in the row, to find entries that it repeats. */
+  readonly #parsed = new Set<unknown>();
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
@@ -77,19 +79,43 @@ class RowBudget {
 
   startRow(): void {
     this.#bytes = this.#bytesMax;
-    this.#json.clear();
+    this.#parsed.clear();
   }
 
-  /** @throws {LeatError} `resource_exhausted` if the row has too many bytes. */
-  spend(value: string | Uint8Array, isJson: boolean): void {
-    const isRepeatedJson = isJson && this.#json.size === this.#json.add(value).size;
-    this.#bytes -= value.length * (isRepeatedJson ? JSON_EXPANSION : 1);
+  /**
+   * Counts a text or bytes.
+   *
+   * @throws {LeatError} `resource_exhausted` if the row has too many bytes.
+   */
+  spend(value: string | Uint8Array): void {
+    this.#spend(value.length);
+  }
+
+  /** Counts what is parsed, as its bytes the first time: only repeated ones are more than the file has. */
+  spendParsed(value: Uint8Array, parsedBytes: (value: Uint8Array) => number): void {
+    const isRepeated = this.#parsed.size === this.#parsed.add(value).size;
+    this.#spend(isRepeated ? parsedBytes(value) : value.length);
+  }
+
+  #spend(bytes: number): void {
+    this.#bytes -= bytes;
     if (this.#bytes >= 0) return;
     throw new LeatError(
       "resource_exhausted",
       `its lists repeat dictionary entries to more than ${this.#bytesMax} bytes (ROW_GROUP_BYTES_MAX)`,
     );
   }
+}
+
+function variantBytes({ length }: Uint8Array): number {
+  return VARIANT_EXPANSION * length;
+}
+
+/** Returns how much memory JSON may take when it is parsed. Its texts may look like structures. */
+function jsonBytes(json: Uint8Array): number {
+  let structures = 0;
+  for (const byte of json) if (byte === BRACKET || byte === BRACE || byte === COLON) structures++;
+  return SCALAR_EXPANSION * json.length + STRUCTURE_BYTES * structures;
 }
 
 /**
@@ -193,7 +219,7 @@ function variantValues(tree: SchemaTree, budget: RowBudget): ParquetValues {
   return values(undefined, (variant) => {
     const { metadata } = variant as { readonly metadata: Uint8Array };
     if (!reader?.reads(metadata)) {
-      budget.spend(metadata, false);
+      budget.spend(metadata);
       reader = new VariantReader(metadata, PARSERS);
     }
     return part(variant, reader) ?? null;
@@ -211,7 +237,7 @@ function variantPart({ children }: SchemaTree, budget: RowBudget): VariantPart {
     const { value, typed_value: stored } = (part ?? {}) as Record<string, unknown>;
     const typed = stored == null ? undefined : readTyped?.(stored, reader);
     if (value == null) return typed;
-    budget.spend(value as Uint8Array, true);
+    budget.spendParsed(value as Uint8Array, variantBytes);
     const read = reader.read(value as Uint8Array);
     // An object has the fields in `value` for which the schema has no type.
     return typed === undefined ? read : { ...read as object, ...typed };
@@ -241,7 +267,9 @@ function countedValues(element: SchemaElement, budget: RowBudget): ParquetValues
   if (element.type !== "BYTE_ARRAY" && element.type !== "FIXED_LEN_BYTE_ARRAY") return scalars;
   const isJson = annotationOf(element) === "JSON";
   const convert = (value: unknown) => {
-    if (value != null) budget.spend(value as string | Uint8Array, isJson);
+    if (value == null) return null;
+    if (isJson) budget.spendParsed(value as Uint8Array, jsonBytes);
+    else budget.spend(value as string | Uint8Array);
     return scalars.convert(value);
   };
   return { ...scalars, convert };

@@ -50,6 +50,7 @@ export interface NullColumn {
   readonly values: number;
   readonly uncompressedBytes?: number;
   readonly compressedBytes?: number;
+  readonly isEncrypted?: boolean;
 }
 
 /** A file of a row group with these columns. */
@@ -76,7 +77,9 @@ export function fileOfNulls(columns: readonly NullColumn[], rows: number): Uint8
         9: int64(start),
       },
     });
-    return struct({ 2: int64(start), 3: meta });
+    // With the key of the footer.
+    const encryption = column.isEncrypted ? { 8: struct({ 1: struct({}) }) } : {};
+    return struct({ 2: int64(start), 3: meta, ...encryption });
   });
   const footer = struct({
     1: int32(1),

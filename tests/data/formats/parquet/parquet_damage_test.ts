@@ -2,11 +2,18 @@
 import { brotliCompressSync, zstdCompressSync } from "node:zlib";
 import { LeatError } from "../../../../core/error.ts";
 import { Tensor } from "../../../../core/tensor.ts";
-import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
+import { valuesOf } from "../../../../data/formats/parquet/parquet_values.ts";
+import {
+  assertEquals,
+  assertInstanceOf,
+  assertStringIncludes,
+  assertThrows,
+} from "../../../assert.ts";
 import { concat } from "../reading.ts";
 import { rowsOf } from "../row_laws.ts";
 import { fileOfEmptyStructures, fileOfGroups, fileOfLists, fileOfNulls } from "./footers.ts";
 import { LIST, listOf, node, numbers, refusal, TEN, write, writeColumn } from "./written.ts";
+import { parquetSchema } from "hyparquet";
 
 Deno.test("parquet reports damaged and truncated files as data_loss", async () => {
   const bytes = write(TEN);
@@ -94,6 +101,16 @@ Deno.test("parquet refuses columns that share bytes, of which each would take me
   );
 });
 
+Deno.test("parquet refuses an encrypted column as unimplemented, and reads others", async () => {
+  const column = { pageValues: 1, values: 1 };
+  const columns = [{ ...column, name: "secret", isEncrypted: true }, { ...column, name: "x" }];
+  const bytes = fileOfNulls(columns, 1);
+  const { code, message } = await refusal(bytes);
+  assertEquals(code, "unimplemented");
+  assertStringIncludes(message, "column secret is encrypted; leave it out with `columns`");
+  assertEquals(await rowsOf(node(["x"]), bytes), [{ x: null }]);
+});
+
 Deno.test("parquet refuses a row whose lists repeat more of a dictionary than ROW_GROUP_BYTES_MAX", async () => {
   const text = { type: "BYTE_ARRAY", repetition_type: "OPTIONAL" } as const;
   const fileOf = (entry: string, count: number, converted_type: "UTF8" | "JSON") => {
@@ -104,18 +121,35 @@ Deno.test("parquet refuses a row whose lists repeat more of a dictionary than RO
     const data = [new Array(count).fill(entry), [entry]];
     return write([{ name: "x", data, encoding: "RLE_DICTIONARY" }], { schema });
   };
-  const entry = "x".repeat(1_000_000);
-  const itemsOf = async (count: number, type: "UTF8" | "JSON") =>
-    (await rowsOf(node(), fileOf(entry, count, type))).map((found) => {
+  const itemsOf = async (count: number, type: "UTF8" | "JSON", character = "x") =>
+    (await rowsOf(node(), fileOf(character.repeat(1_000_000), count, type))).map((found) => {
       if (found instanceof LeatError) return [found.code, found.message.includes("row 0")];
       const { x } = found as { x: Tensor | unknown[] };
       return x instanceof Tensor ? x.shape[0] : x.length;
     });
   assertEquals(await itemsOf(2_000, "UTF8"), [2_000, 1]);
   assertEquals(await itemsOf(2_200, "UTF8"), [["resource_exhausted", true], 1]);
-  // Parsed, JSON may take many times its bytes.
-  assertEquals(await itemsOf(14, "JSON"), [14, 1]);
-  assertEquals(await itemsOf(16, "JSON"), [["resource_exhausted", true], 1]);
+  // Parsed, lists, objects and fields of JSON may take many times their bytes.
+  assertEquals(await itemsOf(7, "JSON", "["), [7, 1]);
+  assertEquals(await itemsOf(8, "JSON", "["), [["resource_exhausted", true], 1]);
+});
+
+Deno.test("valuesOf counts repeated JSON by its structures, so that plain ones may repeat more", () => {
+  const [tree] = parquetSchema({
+    schema: [
+      { name: "root", num_children: 1 },
+      { name: "x", type: "BYTE_ARRAY", converted_type: "JSON", repetition_type: "REPEATED" },
+    ],
+  }).children;
+  const { convert } = valuesOf(tree!, 10_000);
+  const repeated = (json: string, count: number) => () =>
+    convert(new Array(count).fill(new TextEncoder().encode(json)));
+  const long = JSON.stringify("x".repeat(98));
+  assertEquals(repeated(long, 13)(), new Array(13).fill("x".repeat(98)));
+  assertThrows(repeated(long, 14), LeatError, "repeat dictionary entries");
+  const wide = JSON.stringify([[], [], []]);
+  assertEquals(repeated(wide, 8)(), new Array(8).fill([[], [], []]));
+  assertThrows(repeated(wide, 9), LeatError, "repeat dictionary entries");
 });
 
 Deno.test("parquet gives a damaged row group as one error, and reads the next", async () => {
