@@ -96,9 +96,8 @@ export class MessagePlan {
     if (value instanceof Payload) return this.#payload(value, depth);
     const dtype = dtypeOf(value);
     if (dtype !== undefined) return this.#typedArray(value as TypedArray, dtype, depth);
-    const remedy = Symbol.iterator in value || Symbol.asyncIterator in value
-      ? SEVERAL_ELEMENTS
-      : "";
+    // Generators have it; a Map or a Set has not.
+    const remedy = "next" in value ? SEVERAL_ELEMENTS : "";
     throw this.#refusal(depth, `${shownClass(value)} ${CANNOT_BE_SENT}${remedy}`);
   }
 

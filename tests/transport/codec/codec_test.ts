@@ -86,6 +86,11 @@ Deno.test("codec refuses a generator by its kind, naming flatMap", () => {
     assertStringIncludes(message, `$.a: ${kind} cannot be sent`);
     assertStringIncludes(message, "to give several elements, return a Dataset from flatMap");
   }
+  const { message } = refusal("invalid_argument", () => encodeMessage({ a: new Map() }));
+  assertEquals([message.includes("$.a: Map cannot be sent"), message.includes("flatMap")], [
+    true,
+    false,
+  ]);
 });
 
 Deno.test("codec refuses values that cannot be sent, naming their path", () => {
