@@ -212,7 +212,8 @@ export interface ElementSourceProtocol {
 export interface ElementReaderProtocol {
   /**
    * The task drains and has given everything: its reader repeats open requests at once, if it has
-   * not done so within a second. The answer is like `GetElementRequest.acknowledged`; left out by a reader that no longer reads the task.
+   * not done so within a second. The answer is like `GetElementRequest.acknowledged`; left out by a
+   * reader that no longer reads the task.
    */
   askAgain(request: null): { readonly acknowledged?: number };
 }
