@@ -59,8 +59,8 @@ export interface Page {
  *
  * @param bytesMax Maximum decompressed bytes of all pages together.
  * @param pagesMax Maximum pages: what other leaves of the column have left of {@linkcode PAGES_MAX}.
- * @throws {LeatError} `resource_exhausted` beyond `bytesMax` or `pagesMax`, `unimplemented` for an encoding that
- * the library does not decode.
+ * @throws {LeatError} `resource_exhausted` beyond `bytesMax` or `pagesMax`, `unimplemented` for an
+ * encoding that the library does not decode.
  * @throws {Error} Names the damaged page.
  */
 export function checkPages(

@@ -53,8 +53,8 @@ def load(
         job: The name under which clients share the elements.
         consumer: `(rank, world)`: which part of the elements is for this process. `"auto"` takes both
             from `torch.distributed` or `jax.distributed`, or from RANK and WORLD_SIZE: call it when they
-            are initialized. With a service, `job` is needed, too. Without a service, the helper process computes all batches, in one
-            order, and gives every `world`-th.
+            are initialized. With a service, `job` is needed, too. Without a service, the helper process
+            computes all batches, in one order, and gives every `world`-th.
         options: Further options of `distribute()`, as in TypeScript: `runId`, `sharing`,
             `compression`, `targetWorkers`, `targetTags`, `maxOutstandingRequests`,
             `bufferBytesMax`.
