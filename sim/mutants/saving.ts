@@ -106,7 +106,7 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
     wrong:
       "a writer of a distributed save that checks the owner, but enters its runs after another took over",
     workload: "saving",
-    seed: 299,
+    seed: 347,
     // The next owner has to be quick.
     crashes: [],
     faults: CALM,
