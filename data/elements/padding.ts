@@ -238,8 +238,8 @@ function valueUnder(
   return (values as Record<string | number, PaddingValues>)[key];
 }
 
-/** One item of padding, as stored for its dtype. */
-export type Fill = number | bigint | string | Uint8Array;
+/** One item of padding, as stored for its dtype; undefined for what `zerosOf()` gives. */
+export type Fill = number | bigint | string | undefined;
 
 /** The padding value of a leaf with this dtype: zeros by default. `invalid_argument` for another type. */
 export function fillValue(
@@ -248,12 +248,8 @@ export function fillValue(
   dtype: DType,
   path: string,
 ): Fill {
+  if (value === undefined || value === null) return undefined;
   const isBig = dtype === "int64" || dtype === "uint64";
-  if (value === undefined || value === null) {
-    if (dtype === "string") return "";
-    if (dtype === "bytes") return new Uint8Array(0);
-    return isBig ? 0n : 0;
-  }
   if (dtype === "string" && typeof value === "string") return value;
   if (dtype === "bool" && typeof value === "boolean") return value ? 1 : 0;
   if (isBig && (typeof value === "bigint" || Number.isSafeInteger(value))) {
@@ -324,7 +320,7 @@ class PaddedColumn implements Column {
     );
     const rowSize = shape.reduce((a, b) => a * b, 1);
     const data = zerosOf(this.#dtype, count * rowSize);
-    (data as unknown[]).fill(this.#fill);
+    if (this.#fill !== undefined) (data as unknown[]).fill(this.#fill);
     rows.forEach((row, i) => copyRow(data as unknown[], shape, i * rowSize, row, 0, 0));
     return tensorOf(this.#dtype, [count, ...shape], data);
   }

@@ -172,6 +172,8 @@ const DENSE_CHAINS: Readonly<Record<string, Change>> = {
   "unbatch and batch": (input) => input.unbatch().batch(3),
   "batch and rebatch": (input) => input.unbatch().batch(3).rebatch(4),
   "rebatch and batch": (input) => input.rebatch(3).batch(2),
+  "pack that pads rows": (input) => input.pack({ length: 7 }),
+  "pack that splits sequences": (input) => input.pack({ length: 4, overflow: "split" }),
   "paddedBatch and rebatch": (input) => input.unbatch().paddedBatch(3).rebatch([2, 3]),
 };
 
