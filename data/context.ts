@@ -253,11 +253,18 @@ export class IteratorContext {
    * If they change nothing, they must not release its memory either.
    */
   given(kept: unknown): unknown {
-    const { changeable, node } = this.#instance;
+    const { changeable } = this.#instance;
     if (changeable === "all") return copyTree(kept);
-    if (changeable === "bytes") return (this.#ownBytes ??= byteStringCopier(node))(kept);
+    if (changeable === "bytes") return this.givenBytes(kept);
     keepMemory(kept);
     return kept;
+  }
+
+  /** Like `given`, for an operator that copies the numbers of the element itself. */
+  givenBytes(kept: unknown): unknown {
+    const { changeable, node } = this.#instance;
+    if (changeable === "nothing") return kept;
+    return (this.#ownBytes ??= byteStringCopier(node))(kept);
   }
 
   /** What the instances of a graph that stands at this operator's place have in common with it. */

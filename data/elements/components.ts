@@ -13,6 +13,7 @@ import {
   TOO_DEEP,
   TREE_DEPTH_MAX,
 } from "../../core/tree.ts";
+import type { Changeable } from "../node.ts";
 import { asBatch, cutLeaf } from "./rows.ts";
 import { type ElementSpec, leavesOfSpec, TensorSpec } from "./spec.ts";
 
@@ -131,36 +132,39 @@ interface RowPart {
 
 /**
  * Gives the rows of a batch of `count` rows one by one, like `rowAt`. A row alone keeps little of the
- * batch alive: if the batch is not small, it is a copy, or a view of a copy of few rows. With
- * `areOwn`, each row of several has memory of its own, so that its consumer may transfer it.
+ * batch alive: if the batch is not small, it is a view of a copy of few rows. What the consumer of
+ * several rows may change or transfer has memory of its own in each row.
  */
 export class SingleRows {
   readonly #batch: unknown;
   readonly #count: number;
-  readonly #areOwn: boolean;
+  readonly #changeable: Changeable;
   readonly #rowsPerPart: number;
-  #part: RowPart | undefined;
+  #part: RowPart;
 
-  constructor(batch: unknown, count: number, areOwn = false) {
+  constructor(batch: unknown, count: number, changeable: Changeable) {
     this.#batch = asBatch(batch);
     this.#count = count;
-    this.#areOwn = areOwn && count > 1;
+    this.#changeable = count > 1 ? changeable : "nothing";
     const bytes = flattenTree(batch).reduce((sum: number, leaf) => sum + viewedBytes(leaf), 0);
     const rowsIn = (partBytes: number) => Math.floor(partBytes * count / bytes);
     const fewRows = Math.min(FEW_ROWS, rowsIn(FEW_ROWS_BYTES_MAX));
     this.#rowsPerPart = Math.max(1, fewRows, rowsIn(BESIDE_BYTES_MAX));
+    const isWhole = this.#changeable === "all" || this.#rowsPerPart >= count;
+    this.#part = { rows: this.#batch, start: 0, stop: isWhole ? count : 0 };
   }
 
   at(index: number): unknown {
-    if (this.#areOwn) return mapTree(this.#batch, (leaf) => copyTree(leafRow(leaf, index)));
-    if (this.#rowsPerPart >= this.#count) return rowAt(this.#batch, index);
-    if (this.#rowsPerPart === 1) return mapTree(this.#batch, (leaf) => ownRow(leaf, index));
-    let part = this.#part;
-    if (part === undefined || index < part.start || index >= part.stop) {
-      part = this.#part = this.#partFrom(index);
-    }
-    const { rows, start } = part;
-    return mapTree(rows, (leaf) => leafRow(leaf, hasViews(leaf) ? index - start : index));
+    if (index < this.#part.start || index >= this.#part.stop) this.#part = this.#partFrom(index);
+    const { rows, start } = this.#part;
+    return mapTree(rows, (leaf) => this.#rowOf(leaf, hasViews(leaf) ? index - start : index));
+  }
+
+  #rowOf(leaf: Leaf, index: number): unknown {
+    const row = leafRow(leaf, index);
+    const isOwn = this.#changeable === "all" ||
+      this.#changeable === "bytes" && isBytes(leaf, undefined);
+    return isOwn ? copyTree(row) : row;
   }
 
   #partFrom(start: number): RowPart {
@@ -171,11 +175,6 @@ export class SingleRows {
     );
     return { rows, start, stop };
   }
-}
-
-function ownRow(leaf: Leaf, index: number): unknown {
-  const row = leafRow(leaf, index);
-  return row instanceof Tensor ? withOwnMemory(row) : row;
 }
 
 /** Whether the rows of a component are views. */

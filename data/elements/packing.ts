@@ -143,7 +143,7 @@ export class RowLayout {
       } else for (let i = from; i < to; i++) data[at + i - from] = tokens[i] as never;
       at += to - from;
     }
-    (data as unknown[]).fill(fill, at);
+    if (fill !== undefined) (data as unknown[]).fill(fill, at);
     return tensorOf(dtype, [this.#length, ...inner], data);
   }
 }

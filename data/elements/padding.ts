@@ -238,8 +238,8 @@ function valueUnder(
   return (values as Record<string | number, PaddingValues>)[key];
 }
 
-/** One item of padding, as stored for its dtype. */
-export type Fill = number | bigint | string | Uint8Array;
+/** One item of padding, as stored for its dtype; undefined for what `zerosOf()` gives. */
+export type Fill = number | bigint | string | undefined;
 
 /** The padding value of a leaf with this dtype: zeros by default. `invalid_argument` for another type. */
 export function fillValue(
@@ -248,12 +248,8 @@ export function fillValue(
   dtype: DType,
   path: string,
 ): Fill {
+  if (value === undefined || value === null) return undefined;
   const isBig = dtype === "int64" || dtype === "uint64";
-  if (value === undefined || value === null) {
-    if (dtype === "string") return "";
-    if (dtype === "bytes") return new Uint8Array(0);
-    return isBig ? 0n : 0;
-  }
   if (dtype === "string" && typeof value === "string") return value;
   if (dtype === "bool" && typeof value === "boolean") return value ? 1 : 0;
   if (isBig && (typeof value === "bigint" || Number.isSafeInteger(value))) {
@@ -324,27 +320,13 @@ class PaddedColumn implements Column {
     );
     const rowSize = shape.reduce((a, b) => a * b, 1);
     const data = zerosOf(this.#dtype, count * rowSize);
-    (data as unknown[]).fill(this.#fill);
-    rows.forEach((row, i) => {
-      const [target, source] = merged(shape, row.shape);
-      copyRow(data as unknown[], target!, i * rowSize, { ...row, shape: source! }, 0, 0);
-    });
+    if (this.#fill !== undefined) (data as unknown[]).fill(this.#fill);
+    rows.forEach((row, i) => copyRow(data as unknown[], shape, i * rowSize, row, 0, 0));
     return tensorOf(this.#dtype, [count, ...shape], data);
   }
 }
 
-/** Two shapes, whose last axes are one if they are equal: rows of [7, 2] in [9, 2] are 14 items in 18. */
-function merged(...shapes: readonly [readonly number[], readonly number[]]): readonly number[][] {
-  const [one, other] = shapes;
-  let axis = one.length - 1;
-  while (axis > 0 && one[axis] === other[axis]) axis--;
-  return shapes.map((shape) => [
-    ...shape.slice(0, axis),
-    shape.slice(axis).reduce((a, b) => a * b, 1),
-  ]);
-}
-
-/** Copies a row to the start of each axis of its padded row, by runs along the last axis. */
+/** Copies a row to the start of each axis of its padded row, by runs as long as possible. */
 function copyRow(
   target: unknown[],
   shape: readonly number[],
@@ -354,18 +336,27 @@ function copyRow(
   axis: number,
 ): void {
   const length = row.shape[axis]!;
-  if (axis === shape.length - 1) {
-    if (isTypedArray(target)) {
-      (target as unknown as Uint8Array).set(
-        (row.data as Uint8Array).subarray(rowAt, rowAt + length),
-        targetAt,
-      );
-    } else for (let i = 0; i < length; i++) target[targetAt + i] = row.data[rowAt + i];
+  const targetStride = sizeAfter(shape, axis);
+  const rowStride = sizeAfter(row.shape, axis);
+  if (targetStride !== rowStride) {
+    for (let i = 0; i < length; i++) {
+      copyRow(target, shape, targetAt + i * targetStride, row, rowAt + i * rowStride, axis + 1);
+    }
     return;
   }
-  const targetStride = shape.slice(axis + 1).reduce((a, b) => a * b, 1);
-  const rowStride = row.shape.slice(axis + 1).reduce((a, b) => a * b, 1);
-  for (let i = 0; i < length; i++) {
-    copyRow(target, shape, targetAt + i * targetStride, row, rowAt + i * rowStride, axis + 1);
-  }
+  // No axis of a padded row is shorter, so with equal sizes the axes after this one need no padding.
+  const size = length * rowStride;
+  if (isTypedArray(target)) {
+    (target as unknown as Uint8Array).set(
+      (row.data as Uint8Array).subarray(rowAt, rowAt + size),
+      targetAt,
+    );
+  } else for (let i = 0; i < size; i++) target[targetAt + i] = row.data[rowAt + i];
+}
+
+/** The number of items of the axes after `axis`. */
+function sizeAfter(shape: readonly number[], axis: number): number {
+  let size = 1;
+  for (let i = axis + 1; i < shape.length; i++) size *= shape[i]!;
+  return size;
 }

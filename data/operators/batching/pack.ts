@@ -236,7 +236,10 @@ class PackIterator extends ElementwiseIterator {
   }
 
   #give(pieces: readonly Piece[]): unknown {
-    return this.stats.gave(within(KIND, "a row", () => this.#layout.rowOf(pieces)));
+    const row = within(KIND, "a row", () => this.#layout.rowOf(pieces));
+    // The consumer may transfer the memory of a row, and so must not get that of the rest of a sequence.
+    const isPart = pieces.some(({ sequence, start, stop }) => stop - start < sequence.length);
+    return this.stats.gave(isPart ? this.context.givenBytes(row) : row);
   }
 
   protected override ownState(): PackState {

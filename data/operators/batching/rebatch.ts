@@ -150,10 +150,20 @@ class RebatchIterator extends ElementwiseIterator {
     if (size === 0) return this.stats.gave(copyTree(this.#empty));
     const pieces = this.#take(size);
     this.#meter.holds(this.#held.length);
-    if (pieces.length > 1) return this.stats.gave(joinRows(pieces.map(cut)));
-    const [piece] = pieces as [Piece];
-    // The consumer may transfer the memory of what it gets, and so must not get that of rows to come.
-    return this.stats.gave(piece.isHeldOn ? this.context.given(cut(piece)) : cut(piece));
+    const isOne = pieces.length === 1;
+    const parts = pieces.map((piece) => this.#part(piece, isOne));
+    return this.stats.gave(isOne ? parts[0] : joinRows(parts));
+  }
+
+  /**
+   * The rows of a piece, to give alone or to join with others. The consumer may transfer the memory of
+   * what it gets, and so must not get that of rows to come.
+   */
+  #part(piece: Piece, isAlone: boolean): unknown {
+    const { batch, from, rows, isHeldOn } = piece;
+    if (!isHeldOn) return restOf(piece);
+    const part = cutRows(batch, from, from + rows);
+    return isAlone ? this.context.given(part) : this.context.givenBytes(part);
   }
 
   /** Takes `size` rows from those held. A piece that then fails to be cut is not tried again. */
@@ -204,9 +214,4 @@ class RebatchIterator extends ElementwiseIterator {
 
 function restOf({ batch, from, rows }: HeldBatch): unknown {
   return from === 0 ? batch : cutRows(batch, from, from + rows);
-}
-
-function cut(piece: Piece): unknown {
-  const { batch, from, rows, isHeldOn } = piece;
-  return isHeldOn ? cutRows(batch, from, from + rows) : restOf(piece);
 }

@@ -64,13 +64,8 @@ class UnbatchIterator extends ElementwiseIterator {
 
   override step(): unknown {
     if (this.#row >= this.#rows) return super.step();
-    this.#single ??= this.#singleRows();
+    this.#single ??= new SingleRows(this.#batch.elements[0], this.#rows, this.context.changeable);
     return this.stats.gave(this.#single.at(this.#row++));
-  }
-
-  #singleRows(): SingleRows {
-    const areOwn = this.context.changeable === "all";
-    return new SingleRows(this.#batch.elements[0], this.#rows, areOwn);
   }
 
   protected override accept(batch: unknown): unknown {

@@ -43,7 +43,7 @@ Deno.test("SingleRows gives the rows of a batch, of which each keeps at most 64 
     ragged: new RaggedTensor(new Tensor("float32", [count * 300], numbers(300)), splits),
     none: null,
   };
-  const rows = new SingleRows(batch, count);
+  const rows = new SingleRows(batch, count, "nothing");
   for (let index = 0; index < count; index++) {
     const row = rows.at(index) as Record<string, unknown>;
     assertEquals(row, rowAt(batch, index) as Record<string, unknown>);
@@ -62,7 +62,7 @@ Deno.test("SingleRows copies small rows in parts of 4 KiB, up to 8 larger ones t
     const [width, bytes] of [[64, 4096], [512, 16_384], [4096, 65_536], [9000, 36_000]] as const
   ) {
     const x = new Tensor("float32", [64, width], new Float32Array(64 * width));
-    const rows = new SingleRows({ x, name }, 64);
+    const rows = new SingleRows({ x, name }, 64, "nothing");
     for (const index of [0, 9]) {
       const row = rows.at(index) as Record<string, unknown>;
       const kept = bufferOf(row.x).byteLength;
@@ -78,7 +78,8 @@ function bufferOf(tensor: unknown): ArrayBufferLike {
 Deno.test("SingleRows copies no batch of one row, and no small batch", () => {
   for (const shape of [[1, 9000], [9, 100]]) {
     const data = new Float32Array(shape[0]! * shape[1]!);
-    const row = new SingleRows(new Tensor("float32", shape, data), shape[0]!).at(0);
+    const rows = new SingleRows(new Tensor("float32", shape, data), shape[0]!, "bytes");
+    const row = rows.at(0);
     assertStrictEquals((row as Tensor<"float32">).data.buffer, data.buffer);
   }
 });

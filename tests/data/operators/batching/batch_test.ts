@@ -12,6 +12,7 @@ import { LeatError } from "../../../../core/error.ts";
 import { Tensor, tensor } from "../../../../core/tensor.ts";
 import { Dataset, TensorSpec } from "../../../../data/mod.ts";
 import { assertCheckpointLaw } from "../../lib/checkpoint_law.ts";
+import fc from "../../../lib/properties.ts";
 import { collect, collectWithErrors, failingOn } from "../../lib/collect.ts";
 
 /** The error of the first element that fails. */
@@ -290,6 +291,37 @@ Deno.test("paddedBatch copies rows that differ only in the first axis each at on
   const [batch] = await Array.fromAsync(dataset);
   assertEquals([batch!.shape, runs], [[2, 3, 2, 1], 2]);
   assertEquals([...batch!.data as Float32Array], [3, 3, 3, 3, 3, 3, 2, 2, 2, 2, 0, 0]);
+});
+
+Deno.test("paddedBatch keeps each item at its position, whatever the rank and the lengths", async () => {
+  const shapes = fc.integer({ min: 1, max: 4 }).chain((rank) =>
+    fc.array(fc.array(fc.nat(3), { minLength: rank, maxLength: rank }), {
+      minLength: 1,
+      maxLength: 4,
+    })
+  );
+  await fc.assert(fc.asyncProperty(shapes, fc.constantFrom(-1, undefined), async (shapes, fill) => {
+    const size = (shape: readonly number[]) => shape.reduce((a, b) => a * b, 1);
+    const rows = shapes.map((shape) =>
+      new Tensor("int32", shape, Int32Array.from({ length: size(shape) }, (_, i) => i + 1))
+    );
+    const padding = fill === undefined ? {} : { paddingValues: fill };
+    const [batch] = await Array.fromAsync(Dataset.from(rows).paddedBatch(rows.length, padding));
+    const longest = shapes[0]!.map((_, axis) => Math.max(...shapes.map((shape) => shape[axis]!)));
+    assertEquals(batch!.shape, [rows.length, ...longest]);
+    const wanted = shapes.flatMap((shape) =>
+      Array.from({ length: size(longest) }, (_, item) => {
+        const at = longest.map((_, axis) =>
+          Math.floor(item / size(longest.slice(axis + 1))) % longest[axis]!
+        );
+        const isPadding = at.some((index, axis) => index >= shape[axis]!);
+        return isPadding
+          ? fill ?? 0
+          : 1 + at.reduce((sum, index, axis) => sum + index * size(shape.slice(axis + 1)), 0);
+      })
+    );
+    assertEquals([...batch!.data], wanted);
+  }));
 });
 
 Deno.test("paddedBatch takes shapes and values per component", async () => {

@@ -64,28 +64,6 @@ Deno.test("rebatch keeps structure, axes, dtypes, text, ragged tensors and nulls
   assertEquals(await collect(arrays), [[1, 2], [3, 4]]);
 });
 
-/** The elements as arrays, each transferred, as to another thread, before the next is read. */
-async function collectTransferring(dataset: Dataset<Tensor | RaggedTensor>): Promise<unknown[]> {
-  const read: unknown[] = [];
-  for await (const element of dataset) {
-    read.push(element.toArray());
-    const { data } = element instanceof RaggedTensor ? element.values : element;
-    structuredClone(data, { transfer: [(data as Int32Array<ArrayBuffer>).buffer] });
-  }
-  return read;
-}
-
-Deno.test("rebatch and unbatch lose no rows if the elements they gave are transferred", async () => {
-  const batches = Dataset.range(10).map((x) => Int32Array.of(x, x)).batch(6);
-  const ragged = growing(7).raggedBatch(5) as Dataset<RaggedTensor>;
-  const results: Dataset<Tensor | RaggedTensor>[] = [batches.unbatch(), ragged.unbatch()];
-  for (const size of [2, 4, [0, 1, 3]]) results.push(batches.rebatch(size), ragged.rebatch(size));
-  for (const result of results) {
-    const wanted = (await Array.fromAsync(result)).map((element) => element.toArray());
-    assertEquals(await collectTransferring(result), wanted);
-  }
-});
-
 Deno.test("rebatch copies nothing if a batch is cut from one batch and only read", async () => {
   const data = new Float64Array(6);
   const whole = Dataset.range(1).map(() => new Tensor("float64", [6], data));
