@@ -18,7 +18,7 @@ export class Nested {
   readonly #context: IteratorContext;
 
   constructor(node: DatasetNode, randomState: () => RandomStream, context: IteratorContext) {
-    this.#node = context.needsOrder ? inOrder(node) : node;
+    this.#node = context.keepsOrder ? inOrder(node) : node;
     this.#context = context.nested(this.#node, randomState);
     this.iterator = this.#context.makeIterator();
   }
