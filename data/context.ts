@@ -187,6 +187,11 @@ export class IteratorContext {
     return this.#iteration.deterministic || this.keepsOrder;
   }
 
+  /** Whether every process that runs the pipeline must get the same order. See `RootOptions`. */
+  get needsOrder(): boolean {
+    return this.#instance.needsOrder;
+  }
+
   /** Whether datasets that this operator opens must keep their order, even if they say otherwise. */
   get keepsOrder(): boolean {
     return this.#instance.keepsOrder;

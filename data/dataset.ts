@@ -1736,7 +1736,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * either. Default false.
    *
    * `needsOrder`: datasets that functions make, and operators without an option of their own, keep the
-   * order of elements, whatever `deterministic` says there and in `withOptions`. Default false.
+   * order of elements, whatever `deterministic` says there and in `withOptions`. If such a dataset reads
+   * from a service, other than from a DETERMINISTIC job without `jobName`, `next()` rejects with
+   * `failed_precondition`. Default false.
    *
    * @example
    * ```ts
