@@ -184,12 +184,17 @@ export class IteratorContext {
 
   /** Whether this operator keeps the order of elements unless it says otherwise. */
   get deterministic(): boolean {
-    return this.#iteration.deterministic || this.needsOrder;
+    return this.#iteration.deterministic || this.keepsOrder;
+  }
+
+  /** Whether every process that runs the pipeline must get the same order. See `RootOptions`. */
+  get needsOrder(): boolean {
+    return this.#instance.needsOrder;
   }
 
   /** Whether datasets that this operator opens must keep their order, even if they say otherwise. */
-  get needsOrder(): boolean {
-    return this.#instance.needsOrder;
+  get keepsOrder(): boolean {
+    return this.#instance.keepsOrder;
   }
 
   /** The operator's number in its graph: pre-order, from 0; settings are not counted. */
@@ -268,9 +273,9 @@ export class IteratorContext {
   }
 
   /** What the instances of a graph that stands at this operator's place have in common with it. */
-  get #place(): Pick<OperatorInstance, "needsOrder" | "changeable"> {
-    const { needsOrder, changeable } = this.#instance;
-    return { needsOrder, changeable };
+  get #place(): Pick<OperatorInstance, "needsOrder" | "keepsOrder" | "changeable"> {
+    const { needsOrder, keepsOrder, changeable } = this.#instance;
+    return { needsOrder, keepsOrder, changeable };
   }
 
   /** Makes the input's iterator, to be used as this operator's own: its elements count for both. */
@@ -388,7 +393,13 @@ export class IteratorContext {
     const own = { root: () => root, seeded: true, chosenSeed, salt: 0n };
     const randomState = { ...this.randomState, ...own };
     const first = { number, randomStateNumber: 0 };
-    const options = { ...this.#place, opener: this.stats, needsOrder: true, first };
+    const options = {
+      ...this.#place,
+      opener: this.stats,
+      needsOrder: true,
+      keepsOrder: true,
+      first,
+    };
     const stats = new OperatorMeter(node.kind, number, this.stats, this.stats.isNested);
     const instance = { ...instancesOf(node, options), stats };
     return this.#with({ randomState, instance, splits: undefined });

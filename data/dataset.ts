@@ -1149,6 +1149,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * runs. A pass that fails, is abandoned, or ends with its process leaves nothing behind.
    * Each iteration gets copies of what is in memory, and may change them in place.
    *
+   * With `path`, operators before the cache keep the order of elements, whatever `deterministic` says.
+   * So every program that fills the folder fills it in the same order.
+   *
    * The copy is not compared with the input files, nor with the files of functions that `udf()` or
    * `python()` names: if their contents change, remove the folder.
    *
@@ -1177,7 +1180,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * folder below `path` for each pipeline. If operators, arguments or the source text of functions
    * before this point change, the elements are made again. So they are with another seed of
    * `withOptions`, wherever it is set, if operators before this point may draw random numbers. Folders
-   * of old pipelines stay until you remove them.
+   * of old pipelines stay until you remove them. As before `cache(path)`, operators keep the order.
    *
    * The copy is not compared with the input files, nor with the files of functions that `udf()` or
    * `python()` names: if their contents change, remove the folder, or give new files new names.
@@ -1733,7 +1736,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * either. Default false.
    *
    * `needsOrder`: datasets that functions make, and operators without an option of their own, keep the
-   * order of elements, whatever `deterministic` says there and in `withOptions`. Default false.
+   * order of elements, whatever `deterministic` says there and in `withOptions`. If such a dataset reads
+   * from a service, other than from a DETERMINISTIC job without `jobName`, `next()` rejects with
+   * `failed_precondition`. Default false.
    *
    * @example
    * ```ts

@@ -85,7 +85,8 @@ export interface RootOptions extends ThreadOptions {
   readonly deterministic: boolean;
   /**
    * Whether the order of elements is needed. Then `withOptions` cannot leave it, and datasets that
-   * functions make keep it even if they say otherwise. Operators of the graph may. Default false.
+   * functions make keep it even if they say otherwise, and must not read from a service in no fixed
+   * order. Operators of the graph may. Default false.
    */
   readonly needsOrder?: boolean | undefined;
   /**

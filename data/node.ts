@@ -149,6 +149,14 @@ export abstract class DatasetNode {
     return false;
   }
 
+  /**
+   * Whether the elements of its input are stored for other processes. Then they come in order, whatever
+   * `deterministic` says, so that every process stores the same.
+   */
+  get storesInput(): boolean {
+    return false;
+  }
+
   /** What of its input's elements others may change, if they may change `own` of its elements. */
   changeableInput(_own: Changeable): Changeable {
     return "all";

@@ -43,6 +43,8 @@ export interface OperatorInstance {
   readonly seedAfter: bigint | undefined;
   /** Whether the order of its elements is needed. See `RootOptions`. */
   readonly needsOrder: boolean;
+  /** Whether it keeps the order as if it were needed: it is, or the elements are stored. */
+  readonly keepsOrder: boolean;
   readonly inputs: readonly OperatorInstance[];
 }
 
@@ -101,6 +103,8 @@ interface InstanceOptions {
   readonly first?: FirstNumbers | undefined;
   /** See `RootOptions`. Default false. */
   readonly needsOrder?: boolean | undefined;
+  /** Default: as `needsOrder`. */
+  readonly keepsOrder?: boolean | undefined;
   /** Of the last operator. Default `all`. */
   readonly changeable?: Changeable | undefined;
 }
@@ -108,7 +112,7 @@ interface InstanceOptions {
 /** Numbers every occurrence of a node in pre-order, and every source among them. */
 export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): OperatorInstance {
   const { opener, first = { number: 0, randomStateNumber: 0 } } = options;
-  const { needsOrder = false, changeable = "all" } = options;
+  const { needsOrder = false, keepsOrder = needsOrder, changeable = "all" } = options;
   let numbers = first.number;
   let settings = first.number - first.randomStateNumber;
   // Every task reads all of the sources below a splittable source, and of replicated inputs.
@@ -118,6 +122,7 @@ export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): O
     wantedFields: readonly string[] | undefined,
     changeable: Changeable,
     seedAfter: bigint | undefined,
+    keepsOrder: boolean,
   ): OperatorInstance => {
     const stats = new OperatorMeter(node.kind, numbers, opener);
     const randomStateNumber = numbers - settings;
@@ -136,6 +141,7 @@ export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): O
         node.fieldsOfInput(wantedFields),
         node.changeableInput(changeable),
         seed,
+        keepsOrder || node.storesInput,
       )
     );
     return {
@@ -145,6 +151,7 @@ export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): O
       sourceIndex,
       seedAfter,
       needsOrder,
+      keepsOrder,
       inputs,
       shared: undefined,
       knob: undefined,
@@ -153,7 +160,8 @@ export function instancesOf(root: DatasetNode, options: InstanceOptions = {}): O
       changeable,
     };
   };
-  return visit(root, { count: 0, isAligned: false }, undefined, changeable, undefined);
+  const sources = { count: 0, isAligned: false };
+  return visit(root, sources, undefined, changeable, undefined, keepsOrder);
 }
 
 function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | undefined {

@@ -1,6 +1,6 @@
 /** Whether a pipeline gives its elements in one order, however often and in whatever process it runs. */
 import { LeatError } from "../../core/error.ts";
-import { inOrder } from "../../data/deterministic/chain.ts";
+import { givesOneStream, inOrder } from "../../data/deterministic/chain.ts";
 import { type DatasetNode, inPreOrder } from "../../data/node.ts";
 import { OffloadNode } from "../../data/operators/offload.ts";
 import { OffloadPlan } from "../../offload/plan.ts";
@@ -43,6 +43,5 @@ function hasOneOrder(node: DatasetNode): boolean {
     const isStated = plan !== undefined && !(plan instanceof OffloadPlan);
     return deterministic === true && isStated && node.inputs.every(keepsOrder);
   }
-  const { processingMode, jobName } = node.attributes;
-  return processingMode === "DETERMINISTIC" && jobName === undefined;
+  return givesOneStream(node);
 }

@@ -3,7 +3,8 @@
  * what the reader has to do when it joins the splits.
  */
 import { rebuilt } from "../foreign/foreign.ts";
-import type { DatasetNode, Division } from "../node.ts";
+import { type DatasetNode, type Division, inPreOrder } from "../node.ts";
+import { ShardingPolicy } from "../sharding/sharding_policy.ts";
 import { isSplittable } from "../sharding/splits.ts";
 
 const PER_SPLIT: readonly Division[] = ["element", "split", "shuffle"];
@@ -73,6 +74,16 @@ export function distributeChains(
     return withInputs(node, node.inputs.map(visit));
   };
   return visit(inOrder(root));
+}
+
+/** The first service in a graph from which each process may get other elements, or another order. */
+export function unorderedService(root: DatasetNode): DatasetNode | undefined {
+  return inPreOrder(root).find((node) => node.division === "served" && !givesOneStream(node));
+}
+
+/** An unnamed DETERMINISTIC job is one of each process: all of them read the whole stream. */
+export function givesOneStream({ attributes: { processingMode, jobName } }: DatasetNode): boolean {
+  return processingMode === ShardingPolicy.DETERMINISTIC && jobName === undefined;
 }
 
 /** The same operator over other inputs. */

@@ -65,7 +65,7 @@ function partOf(
   context: IteratorContext,
 ): { readonly part: ForeignPart; readonly openInput: OpenInput<ServedElements> } {
   const { deterministic, instance, contextOf } = context.delegation;
-  const { stats: { number }, randomStateNumber, needsOrder } = instance;
+  const { stats: { number }, randomStateNumber, keepsOrder } = instance;
   const { root, salt, seeded, epoch, split } = context.randomState;
   const randomState = { root: root().name, salt: String(salt), seeded, epoch, split };
   const own: OperatorInstance[] = [];
@@ -78,7 +78,10 @@ function partOf(
     return servedInput(contextOf(instance, epoch));
   };
   const numbers = { number, randomStateNumber };
-  return { part: { graph, randomState, deterministic, needsOrder, ...numbers }, openInput };
+  return {
+    part: { graph, randomState, deterministic, needsOrder: keepsOrder, ...numbers },
+    openInput,
+  };
 }
 
 /** A part's graph, with a `PartInputNode` for each of this program's operators, which go into `own`. */

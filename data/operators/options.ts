@@ -22,7 +22,7 @@ export interface DatasetOptions {
   readonly seed?: number | bigint | undefined;
   /**
    * Whether operators that make several calls at once keep the order of elements, unless they say
-   * otherwise. Default true.
+   * otherwise. Those before `cache(path)` and `snapshot` always keep it. Default true.
    */
   readonly deterministic?: boolean | undefined;
   /**

@@ -2,7 +2,7 @@
 import { LeatError } from "../../core/error.ts";
 import { rebuilt } from "../foreign/foreign.ts";
 import type { DatasetNode } from "../node.ts";
-import { inOrder, withInputs } from "../deterministic/chain.ts";
+import { inOrder, unorderedService, withInputs } from "../deterministic/chain.ts";
 import { AssertCardinalityNode } from "../operators/assert_cardinality.ts";
 import { CacheNode } from "../operators/caching/cache.ts";
 import { ShardNode } from "../operators/shard.ts";
@@ -58,18 +58,11 @@ function shardElements(root: DatasetNode, { index, count }: Shard): DatasetNode 
  * @throws {LeatError} `unimplemented` if it reads from a service that does not do so.
  */
 export function sameOnAll(root: DatasetNode): DatasetNode {
-  checkServices(root);
-  return inOrder(root);
-}
-
-/** An unnamed DETERMINISTIC job is one of each worker: all of them read the whole stream. */
-function checkServices(node: DatasetNode): void {
-  if (node.division !== "served") return node.inputs.forEach(checkServices);
-  const { processingMode, jobName } = node.attributes;
-  if (processingMode === ShardingPolicy.DETERMINISTIC && jobName === undefined) return;
+  const service = unorderedService(root);
+  if (service === undefined) return inOrder(root);
   throw new LeatError(
     "unimplemented",
-    `Workers cannot divide by number what ${node.kind} gives them: from another service each gets ` +
+    `Workers cannot divide by number what ${service.kind} gives them: from another service each gets ` +
       'other elements, or another order. Distribute the pipeline with processingMode "OFF", and its ' +
       'input with "DYNAMIC" and a jobName: then the workers together get every element of the input ' +
       'once. Or distribute the input with "DETERMINISTIC" and no jobName: then each worker reads all ' +

@@ -35,7 +35,7 @@ function segmentOf(node: DatasetNode, context: IteratorContext): Segment {
     shared: encodeValue(saveShared(node, context)),
     randomState: { ...randomState, root: root().name },
     deterministic,
-    needsOrder: instance.needsOrder,
+    needsOrder: instance.keepsOrder,
     budgets: tuning === undefined || tuning.isOff ? undefined : tuning.budgets,
     rules: [...rules],
     first: { number: instance.stats.number, randomStateNumber: instance.randomStateNumber },

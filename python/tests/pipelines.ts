@@ -163,3 +163,13 @@ export const distributed = ({ service }: { service: string }) =>
 export const offloaded = ({ service }: { service: string }) =>
   Dataset.range(10).repeat().map((x) => x + 1).batch(4)
     .offload({ service, plan: { candidate: "p'2", ratio: 0.5 } });
+
+/** A function reads them from a service, in no fixed order. */
+export const opened = ({ service, free = false }: { service: string; free?: boolean }) => {
+  const numbers = Dataset.range(1).flatMap(
+    (_, { Dataset, service }) =>
+      Dataset.range(20).distribute({ service, processingMode: "DYNAMIC" }),
+    { captures: { service } },
+  );
+  return free ? numbers.withOptions({ deterministic: false }) : numbers;
+};

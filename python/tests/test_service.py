@@ -137,6 +137,18 @@ def test_workers_of_data_loader_divide_a_deterministic_stream_in_its_order(servi
         loader(service, "DETERMINISTIC")._for_worker(0, 2, 0)
 
 
+def test_what_a_function_reads_from_a_service_in_no_fixed_order_is_refused_where_the_order_counts(service: str) -> None:
+    def read(free: bool, consumer: tuple[int, int] | None) -> list[int]:
+        with leat.load(PIPELINES, export="opened", args={"service": service, "free": free}, consumer=consumer, allow=["net"]) as loader:
+            return sorted(loader)
+
+    for free, consumer in [(False, None), (False, (1, 2)), (True, (1, 2))]:
+        with pytest.raises(leat.LeatError, match="flatMap: .*reads from a service .*withOptions") as raised:
+            read(free, consumer)
+        assert raised.value.code == "failed_precondition"
+    assert read(True, None) == list(range(20))
+
+
 def test_consumers_without_a_mode_read_in_rounds(service: str) -> None:
     both = [
         leat.load(PIPELINES, export="endless", service=service, job="rounds", consumer=(i, 2)) for i in range(2)

@@ -147,6 +147,18 @@ def test_data_loader_spawns_workers_that_divide_the_batches() -> None:
     assert sorted(x for batch in firsts(spawning) for x in batch) == list(range(400))
 
 
+def test_workers_of_data_loaders_of_two_consumers_read_each_element_once() -> None:
+    # Without a seed: each rank's PyTorch draws another one.
+    read = []
+    for rank in range(2):
+        loader = leat.load(PIPELINES, export="numbers", args={"count": 400}, consumer=(rank, 2))
+        spawning = torch.utils.data.DataLoader(
+            leat.torch.IterableDataset(loader), batch_size=None, num_workers=1, multiprocessing_context="spawn"
+        )
+        read += firsts(spawning)
+    assert sorted(x for batch in read for x in batch) == list(range(400))
+
+
 def test_workers_of_data_loader_draw_other_numbers_in_each_epoch_and_refuse_a_position() -> None:
     dataset = leat.torch.IterableDataset(leat.load(PIPELINES, export="numbers", args={"count": 40}))
     spawning = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1, multiprocessing_context="spawn")

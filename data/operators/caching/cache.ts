@@ -1,6 +1,7 @@
 /** `cache`: elements kept in memory, or in files, after the first complete pass. */
 import { checkPath } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
+import { inOrder } from "../../deterministic/chain.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled } from "../../iterator.ts";
 import { type Attributes, type Changeable, type DatasetNode, registerNode } from "../../node.ts";
 import { ReadingFailure } from "../../iterators/reading_failure.ts";
@@ -64,7 +65,7 @@ export class CacheNode extends SameElementsNode {
   readonly path: string | undefined;
 
   constructor(input: DatasetNode, path?: unknown) {
-    super("cache", input);
+    super("cache", path === undefined ? input : inOrder(input));
     this.path = path === undefined ? undefined : checkPath("cache", path);
   }
 
@@ -73,6 +74,10 @@ export class CacheNode extends SameElementsNode {
    */
   override fieldsOfInput(): undefined {
     return undefined;
+  }
+
+  override get storesInput(): boolean {
+    return this.path !== undefined;
   }
 
   /** A cache in memory keeps what it gets, and gives copies of that. */

@@ -5,6 +5,7 @@ import type { ElementFunction, FunctionOptions } from "../../dataset_types.ts";
 import { Call, type NodeFunction } from "../../udf/call.ts";
 import { checkPath, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
+import { inOrder } from "../../deterministic/chain.ts";
 import type { ElementIterator } from "../../iterator.ts";
 import {
   type Attributes,
@@ -58,11 +59,15 @@ export class SnapshotNode extends UnaryNode {
   readonly shardFunc: NodeFunction | undefined;
 
   constructor(input: DatasetNode, path: unknown, options: SnapshotAttributes = {}) {
-    super("snapshot", input);
+    super("snapshot", inOrder(input));
     this.path = checkPath("snapshot", path);
     this.compression = checkWritingCompression("snapshot", options.compression);
     this.readerFunc = options.readerFunc;
     this.shardFunc = options.shardFunc;
+  }
+
+  override get storesInput(): boolean {
+    return true;
   }
 
   /** The dataset that `readerFunc` returns may draw, also if the function itself does not. */

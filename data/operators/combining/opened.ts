@@ -9,7 +9,8 @@ import type { ElementIterator } from "../../iterator.ts";
 import { type DatasetNode, nodeOf } from "../../node.ts";
 import { restoreShared, saveShared } from "../../checkpoint/shared_state.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
-import { inOrder } from "../../deterministic/chain.ts";
+import { inOrder, unorderedService } from "../../deterministic/chain.ts";
+import { ReadingFailure } from "../../iterators/reading_failure.ts";
 
 /** A dataset that is read but is not an operator's input, such as one that a function made. */
 export class Nested {
@@ -18,7 +19,8 @@ export class Nested {
   readonly #context: IteratorContext;
 
   constructor(node: DatasetNode, randomState: () => RandomStream, context: IteratorContext) {
-    this.#node = context.needsOrder ? inOrder(node) : node;
+    if (context.needsOrder) requireOneOrder(node, context);
+    this.#node = context.keepsOrder ? inOrder(node) : node;
     this.#context = context.nested(this.#node, randomState);
     this.iterator = this.#context.makeIterator();
   }
@@ -43,6 +45,21 @@ export class Nested {
       throw error;
     }
   }
+}
+
+/** @throws {ReadingFailure} `failed_precondition` if `node` reads from a service in no fixed order. */
+function requireOneOrder(node: DatasetNode, { stats: { operator } }: IteratorContext): void {
+  const service = unorderedService(node);
+  if (service === undefined) return;
+  throw new ReadingFailure(
+    new LeatError(
+      "failed_precondition",
+      `${operator}: a dataset that the function made reads from a service (${service.kind}), which may give each ` +
+        "process other elements, or another order. But the elements of this pipeline are divided or counted by " +
+        'number. Distribute that dataset with "DETERMINISTIC" and no jobName. If one Python program without ' +
+        "consumer= reads everything, withOptions({ deterministic: false }) after the last operator is enough",
+    ),
+  );
 }
 
 /** The graph of a dataset that a function made: `invalid_argument` unless it is one. */

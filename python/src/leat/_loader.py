@@ -358,7 +358,7 @@ class Loader:
     def _for_worker(self, worker: int, workers: int, seed: int) -> Loader:
         """A loader of every `workers`-th batch of this one, for worker `worker` of a `DataLoader`.
 
-        `seed` is for a pipeline that has none.
+        `seed` is for a pipeline that has none. A consumer's workers do not use it: each rank draws another one.
         """
         if self._connection.is_open:
             self._connection.helper.require_own_process()
@@ -372,9 +372,9 @@ class Loader:
         request, _, memory, folder, allow, _ = self._arguments
         service = request.get("service")
         if service is None:
-            shard = request.get("shard") or {"index": 0, "count": 1}
+            shard = request.get("shard") or {"index": 0, "count": 1, "seed": seed}
             index, count = _nth(shard["index"], shard["count"], worker, workers)
-            part = {**request, "shard": {"index": index, "count": count, "seed": seed}}
+            part = {**request, "shard": {**shard, "index": index, "count": count}}
         elif service.get("jobName") is None:
             raise LeatError(
                 "invalid_argument",

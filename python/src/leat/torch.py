@@ -150,9 +150,9 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     `num_workers=0` is best, because Leat already works in a process of its own. Workers need the
     method `spawn`: each has a helper, and worker w of n reads every n-th batch of this process's part.
-    With a service, or if the pipeline has a seed, also give `persistent_workers=True`: otherwise each
-    epoch starts new workers, which give the first epoch again, or nothing if the epoch of their job
-    has ended.
+    With a service or a `consumer`, or if the pipeline has a seed, also give `persistent_workers=True`:
+    otherwise each epoch starts new workers, which give the first epoch again, or nothing if the epoch
+    of their job has ended.
     """
 
     def __init__(self, loader: NumpyLoader) -> None:

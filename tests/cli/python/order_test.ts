@@ -20,6 +20,7 @@ const pipelines: Record<string, readonly [Dataset<unknown>, boolean, boolean]> =
   "calls in order": [source.map((x) => x, { numParallelCalls: 2 }), true, true],
   "calls that may overtake": [disordered.batch(2), false, true],
   "operators that may overtake": [source.withOptions({ deterministic: false }), false, true],
+  "stored calls that may overtake": [disordered.cache("stored"), true, true],
   "offload without a plan": [source.offload({ service, deterministic: true }), false, false],
   "offload with a measured plan": [
     source.offload({ service, deterministic: true, plan: measured }),

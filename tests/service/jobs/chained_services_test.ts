@@ -1,6 +1,8 @@
 /** Pipelines on workers that read from another service. */
+import { sameOnRanks } from "../../../cli/python/order.ts";
 import {
   Dataset,
+  type DistributeOptions,
   LeatError,
   LocalCluster,
   type LocalClusterOptions,
@@ -12,6 +14,7 @@ import {
 } from "../../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../../assert.ts";
 import { NO_SPLITS, Sandbox, settingsOf } from "../../platform/sandbox/sandbox_lib.ts";
+import { inFolder } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 import { sorted, untilForgotten, upTo } from "../lib/carriers.ts";
 
@@ -140,6 +143,62 @@ Deno.test("workers under DATA and a user's policy divide a DETERMINISTIC stream 
     const shares = stream.map((x) => x).distribute({ service: b, processingMode });
     assertEquals(sorted(await Array.fromAsync(shares)), upTo(30));
   }
+});
+
+/** A dataset whose function reads a service. */
+function nested(service: string, options: Omit<DistributeOptions, "service">) {
+  return Dataset.range(1).flatMap(
+    (_, { Dataset, options }) => Dataset.range(30).shuffle(30, { seed: 1 }).distribute(options),
+    { captures: { options: { ...options, service } } },
+  );
+}
+
+Deno.test("what a function reads from a service in no fixed order is refused if elements are divided by number, despite ignoreErrors", async () => {
+  await using a = await first({ workers: 2 });
+  await using b = await second({ workers: 2 });
+  const unordered = nested(a.address, { processingMode: "DYNAMIC", jobName: "once" });
+  const ofRank = (dataset: Dataset<number>) =>
+    new Dataset<number>(sameOnRanks(dataset.node)).shard(2, 1).ignoreErrors();
+  const readers: Readonly<Record<string, Dataset<number>>> = {
+    ranks: ofRank(unordered),
+    "ranks, in a function of a function": ofRank(Dataset.range(1).interleave(() => unordered)),
+    DATA: unordered.ignoreErrors().distribute({ service: b, processingMode: "DATA" }),
+    policy: unordered.ignoreErrors().distribute({ service: b, processingMode: halves }),
+    DETERMINISTIC: unordered.ignoreErrors()
+      .distribute({ service: b, processingMode: "DETERMINISTIC" }),
+  };
+  for (const [name, dataset] of Object.entries(readers)) {
+    await using iterator = dataset.iterator({ needsOrder: true });
+    const outcome = await iterator.next().catch((error) => error);
+    assert(outcome instanceof LeatError, `${name}: ${JSON.stringify(outcome)}`);
+    assertEquals(outcome.code, "failed_precondition", name);
+    assertMatch(outcome.message, /flatMap.*distribute.*"DETERMINISTIC" and no jobName/);
+    assertEquals((await iterator.next()).done, true, name);
+  }
+  assertEquals(sorted(await Array.fromAsync(unordered)), upTo(30));
+});
+
+Deno.test("what a function reads from an unnamed DETERMINISTIC job can be divided by number", async () => {
+  await using a = await first({ workers: 2 });
+  await using b = await second({ workers: 2 });
+  const ordered = nested(a.address, { processingMode: "DETERMINISTIC" });
+  const ranks = [0, 1].map((rank) => {
+    const ofRank = new Dataset<number>(sameOnRanks(ordered.node)).shard(2, rank);
+    return Array.fromAsync(ofRank.iterator({ needsOrder: true }));
+  });
+  assertEquals(sorted((await Promise.all(ranks)).flat()), upTo(30));
+  const shares = ordered.distribute({ service: b, processingMode: "DATA" });
+  assertEquals(sorted(await Array.fromAsync(shares)), upTo(30));
+});
+
+Deno.test("cache(path) stores what a function reads from a service in no fixed order", async () => {
+  await using a = await first();
+  await inFolder(async (path) => {
+    const stored = nested(a.address, { processingMode: "DYNAMIC", jobName: "once" }).cache(path);
+    const filled = await Array.fromAsync(stored);
+    assertEquals(sorted(filled), upTo(30));
+    assertEquals(await Array.fromAsync(stored), filled);
+  });
 });
 
 Deno.test("a worker refuses a registered pipeline that divides what another service gives", async () => {

@@ -1,4 +1,5 @@
 /** `cache(path)`: what its folder holds, who may write it, and what is read back. */
+import { inOrder } from "../../../../data/deterministic/chain.ts";
 import { openIterator } from "../../../../data/dataset_iterator.ts";
 import { Dataset, type DatasetIterator, LeatError, tensor } from "../../../../mod.ts";
 import type { NewFiles } from "../../../../data/host.ts";
@@ -275,6 +276,40 @@ Deno.test("a cache in files of what draws no numbers is read with any seed", asy
         draw(Dataset.range(9)).cache(`${folder}/${name}`).withOptions({ seed });
       await Array.fromAsync(kept(1));
       assertEquals(await codeOf(kept(2).iterator()), "failed_precondition", name);
+    }
+  });
+});
+
+Deno.test("cache(path) and snapshot store elements in order, so that ranks read what any program has stored", async () => {
+  let made = 0;
+  const firstLast = async (x: number) => {
+    made++;
+    if (x === 0) await new Promise((resolve) => setTimeout(resolve));
+    return x;
+  };
+  const free = { numParallelCalls: 2, deterministic: false };
+  const two = Dataset.range(2);
+  const cases: Readonly<Record<string, Dataset<number>>> = {
+    call: two.map(firstLast, free),
+    setting: two.map(firstLast, { numParallelCalls: 2 }).withOptions({ deterministic: false }),
+    "setting after it": two.map(firstLast, { numParallelCalls: 2 }),
+    nested: Dataset.range(1).flatMap(() => two.map(firstLast, free)),
+  };
+  await inFolder(async (folder) => {
+    for (const [name, dataset] of Object.entries(cases)) {
+      for (
+        const stored of [
+          dataset.cache(`${folder}/${name}`),
+          dataset.snapshot(`${folder}/${name} of snapshot`),
+        ]
+      ) {
+        made = 0;
+        const filling = stored.withOptions({ deterministic: false });
+        assertEquals(await Array.fromAsync(filling), [0, 1], name);
+        const ofRank = new Dataset<number>(inOrder(filling.node)).iterator({ needsOrder: true });
+        assertEquals(await Array.fromAsync(ofRank), [0, 1], name);
+        assertEquals(made, 2, name);
+      }
     }
   });
 });
