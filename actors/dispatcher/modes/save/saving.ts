@@ -107,7 +107,7 @@ function recordResult(
 /**
  * The last work of a task, once the save is over. Tasks that were given up as dead must not write a
  * failure into the folder, so this is the only way to it. The task that failed gets it, or if the
- * save was cancelled, one that was created for it.
+ * save was cancelled, those that were created for it.
  */
 function lastWork(
   state: DispatcherState,

@@ -152,7 +152,7 @@ Deno.test("getSaveWork counts left-over rows in the length of the next run, and 
   assertEquals(news.progress.sizeBytes, 0);
 });
 
-Deno.test("releaseClient with cancel gives one worker a task that writes the end of the save into its folder", async () => {
+Deno.test("releaseClient with cancel gives each worker a task that writes the end of the save into its folder", async () => {
   await using cluster = await TestCluster.start();
   const hidden = cluster.worker("hidden");
   const workers = [hidden, cluster.worker("shown"), cluster.worker("other")];
@@ -172,8 +172,10 @@ Deno.test("releaseClient with cancel gives one worker a task that writes the end
   for (const taskId of before) await cluster.refused("getSaveWork", { taskId });
   const after = await beats();
   assertEquals(after[0], [], "the client whose process it is in has left");
-  const [taskId = 0, ...others] = after.flat();
-  assertEquals(others, []);
+  assertEquals(after.flat().length, 2);
+  // One of them may be drained or lost before it has written the end.
+  await workers[1]!.leave();
+  const [taskId = 0] = after[2]!;
   const { work } = await cluster.ask("getSaveWork", { taskId });
   assert(work !== null && work !== "later" && work.work === "failure");
   assertEquals([work.id, work.error.code], [BEGUN.id, "aborted"]);

@@ -447,6 +447,9 @@ Deno.test("readers get the failure of a save until the save is resumed", async (
     const failed = assertRejects(() => iterator.next(), LeatError, "disk full");
     await writer.do({ work: "failure", owner: OWNER, id, error: DISK_FULL });
     await failed;
+    const afterCommit = () => assert(false, "another worker has written the failure");
+    const other = writerOf(folder, dataset, withFiles(installedHost(), { afterCommit }));
+    await other.do({ work: "failure", owner: OWNER, id, error: DISK_FULL });
     const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
     const whole = { first: 0, count: 4, ...await writer.do(run(begun, 0, 4)) as RunReport };
     await writer.do(entry(begun, 0, [whole]));
