@@ -10,6 +10,7 @@ import type { SaveNews } from "../../protocol_heartbeats.ts";
 import {
   assignSaveWork,
   hasSaveWork,
+  isEndToWrite,
   SAVE_CANCELLED,
   type SaveAnswer,
   saveOwner,
@@ -90,8 +91,12 @@ export class SaveMode extends Mode {
     );
     checkRuns(runs, { from: upTo, total: splitCount(bounds, 0) });
     const written = runs.map(({ first, count, attempt }) => ({ first, count, attempt }));
-    const begun = { id, entered: upTo, entries, written, elements, sizeBytes };
-    return { bounds, begun: { type: "save_begun", iterationId, ...begun } };
+    const start = { id, entered: upTo, entries, written, elements, sizeBytes };
+    const begun = (tx: Transaction) => {
+      tx.append({ type: "save_begun", iterationId, ...start });
+      if (isSaveOver(iteration)) serveAllClients(tx, iteration);
+    };
+    return { bounds, begun };
   }
 
   /** Retries only if the worker failed: every worker would find the same in the folder. */
@@ -121,11 +126,16 @@ export class SaveMode extends Mode {
     return { kind: "save", progress: { splitsDone, splitsTotal, elements, sizeBytes } };
   }
 
+  /** Once a save is over, only the end of a cancelled one is left to write. */
+  override hasWorkFor({ iteration }: Subject): boolean {
+    return !isSaveOver(iteration) || isEndToWrite(iteration);
+  }
+
   /**
    * Ends the tasks, and gives the other clients an error. New tasks write the error into the folder,
-   * because the old ones may hang in a function. Each worker gets one, as any may die or drain.
-   * Written files stay, and the job is remembered as if the save had failed: until then no other
-   * identity may replace them.
+   * because the old ones may hang in a function. Each worker gets one, as any may die or drain; if
+   * the save is only beginning, they get it then. Written files stay, and the job is remembered as if
+   * the save had failed: until then no other identity may replace them.
    */
   override cancel(tx: Transaction, iteration: Iteration): void {
     if (isSaveOver(iteration)) return;
