@@ -3,7 +3,7 @@
  *
  * The reader polls for new chunks. New or growing files show that the writer is alive.
  */
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
 import {
   checkBoolean,
   checkInteger,
@@ -203,6 +203,10 @@ class TailChunks {
   readonly #closing = new AbortController();
   readonly #known: FoundChunk[] = [];
   #entries = 0;
+  /** The folder's head at the first look, as text. */
+  #firstHead: string | undefined;
+  /** The head at the latest look. */
+  #head: LedgerHead | undefined;
   /** Whether all chunks are known, because the manifest was found. */
   #isWhole = false;
 
@@ -235,15 +239,24 @@ class TailChunks {
     return this.#known[number];
   }
 
-  /** Polls once. Returns whether there is something new. */
+  /**
+   * Polls once. Returns whether there is something new. A failure that was there at the first look
+   * does not end the reading, because somebody may just be continuing the save.
+   */
   async #poll(): Promise<boolean> {
-    const head = await this.#ledger.head();
+    const head = this.#head = await this.#ledger.head();
+    const headText = JSON.stringify(head ?? null);
+    this.#firstHead ??= headText;
     // Read after the head: a writer that finishes commits the manifest, then removes the head.
     const manifest = await readManifest(this.#host, this.path);
     if (manifest !== undefined) return this.#finish(manifest);
     if (head === undefined && this.id !== undefined) throw this.#abandoned();
     if (head === undefined) return false;
-    if (head.failure !== undefined) throw this.#failed(head);
+    if (head.failure !== undefined) {
+      if (headText !== this.#firstHead) throw this.#failed(head.failure);
+      // Who continues the save may overwrite it. A restored position belongs to one save.
+      if (this.id === undefined) return false;
+    }
     this.#follow(head.id);
     return await this.#readEntry(head);
   }
@@ -278,7 +291,7 @@ class TailChunks {
 
   /** A string that changes whenever a writer makes progress. */
   async #signsOfLife(): Promise<string> {
-    const signs: string[] = [this.id ?? "", String(this.#entries)];
+    const signs: string[] = [JSON.stringify(this.#head ?? null), String(this.#entries)];
     for (const path of await storedPaths(this.#host, this.path)) {
       signs.push(path);
       // Only these files grow, and each size costs a request.
@@ -298,11 +311,14 @@ class TailChunks {
   }
 
   #timedOut(timeoutMs: number): LeatError {
-    const what = this.id === undefined ? "no save began" : "nothing was written";
+    const failure = this.#head?.failure;
+    const [what, why] = failure !== undefined
+      ? ["nobody continued the failed save", ` It failed: ${LeatError.fromWire(failure).message}`]
+      : [this.id === undefined ? "no save began" : "nothing was written", ""];
     return new LeatError(
       "deadline_exceeded",
       `load: waited for ${this.path}, but ${what} there for ${timeoutMs} ms. If its writer has died, ` +
-        `save it again; if it is slow, wait longer: { wait: { timeoutMs } }.`,
+        `save it again; if it is slow, wait longer: { wait: { timeoutMs } }.${why}`,
     );
   }
 
@@ -313,8 +329,8 @@ class TailChunks {
     );
   }
 
-  #failed({ failure }: LedgerHead): LeatError {
-    const { code, message } = LeatError.fromWire(failure!);
+  #failed(failure: WireError): LeatError {
+    const { code, message } = LeatError.fromWire(failure);
     return new LeatError(
       code,
       `load: ${this.path} was not written to its end, because saving it has failed: ${message}`,

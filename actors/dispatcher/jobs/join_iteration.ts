@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Client, Iteration, Job } from "../state/entities.ts";
-import { createTask, existingTask, forgetIteration } from "./iterations.ts";
+import { existingTask, forgetIteration } from "./iterations.ts";
 import { checkRequest } from "./join_checks.ts";
 import { hashJson } from "../../../core/hash.ts";
 import type { JoinDecision } from "../modes/mode.ts";
@@ -11,7 +11,7 @@ import { modeFor } from "../modes/modes.ts";
 import { checkJobOwner, checkSecret, digestOf } from "./owners.ts";
 import { type DispatcherProtocol, type JobParameters, READ_BY_ANOTHER } from "../protocol.ts";
 import { differenceOf } from "./graph_difference.ts";
-import { mayRead, serveNewClient } from "./targets.ts";
+import { serveAllClients, serveNewClient } from "./targets.ts";
 import type { ConsumerPosition } from "../protocol_figures.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
@@ -143,10 +143,7 @@ function createIteration(
   const iterationId = state.nextId("iteration");
   const initial = modeFor(parameters).initialFields(request, client, tx);
   tx.append({ type: "iteration_created", iterationId, jobId, repetition, ...initial });
-  const iteration = state.iterations.get(iterationId)!;
-  for (const worker of state.workersFor(parameters)) {
-    if (worker.alive && mayRead(parameters, null, worker)) createTask(tx, iteration, worker.name);
-  }
+  serveAllClients(tx, state.iterations.get(iterationId)!);
   return iterationId;
 }
 

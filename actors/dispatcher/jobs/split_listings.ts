@@ -13,9 +13,9 @@ import { parametersOf } from "./iterations.ts";
 import { isServedBy } from "./targets.ts";
 import { datasetOf } from "./datasets.ts";
 import { HeldBytes } from "../held_bytes.ts";
-import type { JournalRecord } from "../journal/records.ts";
 import { areBounds, type SplitBounds } from "../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
+import type { Transaction } from "../transaction.ts";
 import { count, list, name, object, passing } from "../../runtime/checks.ts";
 import { guardOf } from "../../runtime/guard.ts";
 
@@ -50,8 +50,8 @@ const WORKER_FAILURES: ReadonlySet<string> = new Set([
 ]);
 
 export type Listing =
-  /** `begun`: the record to journal if the listing has begun a save. */
-  | { readonly bounds: SplitBounds; readonly begun?: JournalRecord }
+  /** `begun`: journals that the listing has begun a save, also if that was cancelled meanwhile. */
+  | { readonly bounds: SplitBounds; readonly begun?: (tx: Transaction) => void }
   | { readonly error: LeatError };
 
 /** Asks a worker; rejects at once when that worker ends or restarts. */

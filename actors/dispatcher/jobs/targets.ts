@@ -41,6 +41,14 @@ export function isServedBy(state: DispatcherState, iteration: Iteration, worker:
   return false;
 }
 
+/** Gives a task to each live worker that all clients of the iteration may read. */
+export function serveAllClients(tx: Transaction, iteration: Iteration): void {
+  const parameters = parametersOf(tx.state, iteration);
+  for (const worker of tx.state.workersFor(parameters)) {
+    if (worker.alive && mayRead(parameters, null, worker)) createTask(tx, iteration, worker.name);
+  }
+}
+
 /** A client has joined: gives tasks to workers that only clients of its process may read. */
 export function serveNewClient(tx: Transaction, client: Client): void {
   const iteration = tx.state.iterations.get(client.iterationId)!;

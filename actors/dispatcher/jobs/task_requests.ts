@@ -9,7 +9,7 @@ import { type Listing, SplitListings } from "./split_listings.ts";
 import type { Mode, Subject } from "../modes/mode.ts";
 import { checkSplitBytes, type Quotas } from "./quotas.ts";
 import type { SaveAnswer, SaveRequest } from "../modes/save/saving.ts";
-import { digestOfSplits, type SplitBounds } from "../../../data/sharding/split_table.ts";
+import { digestOfSplits } from "../../../data/sharding/split_table.ts";
 import { assignSplit, type SplitAnswer, type SplitRequest } from "../modes/splits.ts";
 import type { Iteration } from "../state/entities.ts";
 import type { DispatcherState } from "../state/state.ts";
@@ -141,32 +141,34 @@ export class TaskRequests {
       this.#state.modeOf(iteration).needsSplits;
   }
 
-  /** A save that was cancelled meanwhile has begun, too: only then can its end be written. */
   #listed(iterationId: number, listing: Listing): void {
-    this.#transactions.runUnrequested(({ append, state }) => {
-      const iteration = state.iterations.get(iterationId);
+    this.#transactions.runUnrequested((tx) => {
+      const iteration = tx.state.iterations.get(iterationId);
       if (iteration === undefined) return;
-      const error = "error" in listing ? listing.error : this.#refusalOf(iteration, listing.bounds);
-      if (error !== undefined) {
-        if (iteration.error === null) {
-          append({ type: "iteration_failed", iterationId, error: error.toWire() });
+      // It may have failed meanwhile. Then the splits are not needed, but a save has still begun.
+      const isWanted = iteration.error === null;
+      const result = isWanted ? this.#withinQuotas(iteration, listing) : listing;
+      if ("bounds" in result) {
+        const { bounds, begun } = result;
+        if (isWanted) {
+          tx.append({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
         }
-      } else if ("bounds" in listing) {
-        const { bounds, begun } = listing;
-        append({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
-        if (begun !== undefined) append(begun);
+        begun?.(tx);
+      } else if (isWanted) {
+        tx.append({ type: "iteration_failed", iterationId, error: result.error.toWire() });
       }
     });
   }
 
-  /** The error if the table of splits exceeds a quota. */
-  #refusalOf({ jobId }: Iteration, bounds: SplitBounds): LeatError | undefined {
+  /** The listing, or the error if its table of splits exceeds a quota. */
+  #withinQuotas({ jobId }: Iteration, listing: Listing): Listing {
+    if ("error" in listing) return listing;
     const { owner } = this.#state.jobs.get(jobId)!;
     try {
-      checkSplitBytes(this.#state, owner, bytesOfSplits(bounds), this.#quotas);
-      return undefined;
+      checkSplitBytes(this.#state, owner, bytesOfSplits(listing.bounds), this.#quotas);
+      return listing;
     } catch (error) {
-      return LeatError.from(error);
+      return { error: LeatError.from(error) };
     }
   }
 }

@@ -117,12 +117,16 @@ export class DistributedSaver {
     return openSplit(chain, { host, seed, epoch: 0, index, split, isReadOnly: true, onRemainder });
   }
 
-  /** Records the failure for readers that wait for the saved dataset. */
+  /**
+   * Records the failure for readers that wait for the saved dataset. Many workers may be asked to: the
+   * first one does.
+   */
   async #noteFailure({ id, owner, error }: WorkOf<"failure">): Promise<Written> {
     const { code, message } = error;
     await this.#folder.ledger.change((head) => {
       const isMine = head?.id === id && head.joint?.owner === owner;
-      return Promise.resolve(isMine ? { ...head, failure: { code, message } } : undefined);
+      const isNew = isMine && head.failure === undefined;
+      return Promise.resolve(isNew ? { ...head, failure: { code, message } } : undefined);
     });
     return { elements: 0, sizeBytes: 0 };
   }

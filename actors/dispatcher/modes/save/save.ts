@@ -3,13 +3,14 @@ import { LeatError, type WireError } from "../../../../core/error.ts";
 import { countText } from "../../../../data/amounts.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
 import type { Dataset, Iteration, Job, Task, TaskOfIteration } from "../../state/entities.ts";
-import { createTask, endTasksOf, parametersOf } from "../../jobs/iterations.ts";
+import { endTasksOf, parametersOf } from "../../jobs/iterations.ts";
 import type { AskWorker, Listing, ListingFailure } from "../../jobs/split_listings.ts";
-import { mayRead } from "../../jobs/targets.ts";
+import { serveAllClients } from "../../jobs/targets.ts";
 import type { SaveNews } from "../../protocol_heartbeats.ts";
 import {
   assignSaveWork,
   hasSaveWork,
+  isEndToWrite,
   SAVE_CANCELLED,
   type SaveAnswer,
   saveOwner,
@@ -90,8 +91,12 @@ export class SaveMode extends Mode {
     );
     checkRuns(runs, { from: upTo, total: splitCount(bounds, 0) });
     const written = runs.map(({ first, count, attempt }) => ({ first, count, attempt }));
-    const begun = { id, entered: upTo, entries, written, elements, sizeBytes };
-    return { bounds, begun: { type: "save_begun", iterationId, ...begun } };
+    const start = { id, entered: upTo, entries, written, elements, sizeBytes };
+    const begun = (tx: Transaction) => {
+      tx.append({ type: "save_begun", iterationId, ...start });
+      if (isSaveOver(iteration)) serveAllClients(tx, iteration);
+    };
+    return { bounds, begun };
   }
 
   /** Retries only if the worker failed: every worker would find the same in the folder. */
@@ -121,28 +126,31 @@ export class SaveMode extends Mode {
     return { kind: "save", progress: { splitsDone, splitsTotal, elements, sizeBytes } };
   }
 
+  /** Once a save is over, only the end of a cancelled one is left to write. */
+  override hasWorkFor({ iteration }: Subject): boolean {
+    return !isSaveOver(iteration) || isEndToWrite(iteration);
+  }
+
   /**
-   * Ends the tasks, and gives the other clients an error. A new task writes the error into the
-   * folder, because the old ones may hang in a function. Written files stay, and the job is
-   * remembered as if the save had failed: until then no other identity may replace them.
+   * Ends the tasks, and gives the other clients an error. New tasks write the error into the folder,
+   * because the old ones may hang in a function. Each worker gets one, as any may die or drain; if
+   * the save is only beginning, they get it then. Written files stay, and the job is remembered as if
+   * the save had failed: until then no other identity may replace them.
    */
   override cancel(tx: Transaction, iteration: Iteration): void {
     if (isSaveOver(iteration)) return;
     const { iterationId } = iteration;
-    const { state } = tx;
-    const parameters = parametersOf(state, iteration);
+    const { save } = parametersOf(tx.state, iteration);
     const error = {
       code: "aborted" as const,
       message:
-        `distributedSave: saving to ${parameters.save?.folder} was ended by a client. Call it again to continue.`,
+        `distributedSave: saving to ${save?.folder} was ended by a client. Call it again to continue.`,
       details: { reason: SAVE_CANCELLED },
     };
     tx.append({ type: "iteration_failed", iterationId, error });
-    // Other workers lose their tasks with the client that leaves.
-    const last = state.tasksOfIteration(iterationId).values()
-      .find(({ worker }) => mayRead(parameters, null, state.workers.get(worker)!));
     endTasksOf(tx, iteration, "cancelled");
-    if (last !== undefined) createTask(tx, iteration, last.worker);
+    // Other workers would lose their tasks with the client that leaves.
+    serveAllClients(tx, iteration);
   }
 
   /** A save continues without clients. */

@@ -45,9 +45,8 @@ export function hasSaveWork(
   iteration: Iteration,
   { taskId, done, failed, isLast }: SaveRequest,
 ): boolean {
-  const { saving, error } = iteration;
-  // A worker that begins a cancelled save may still write to the folder.
-  if (isSaveOver(iteration)) return saving !== null || !isCancelled(error);
+  const { saving } = iteration;
+  if (isSaveOver(iteration)) return true;
   if (saving === null) return false;
   return isLast === true || done !== undefined || failed !== undefined ||
     workOf(saving, taskId) !== undefined ||
@@ -107,7 +106,7 @@ function recordResult(
 /**
  * The last work of a task, once the save is over. Tasks that were given up as dead must not write a
  * failure into the folder, so this is the only way to it. The task that failed gets it, or if the
- * save was cancelled, one that was created for it.
+ * save was cancelled, those that were created for it.
  */
 function lastWork(
   state: DispatcherState,
@@ -122,6 +121,11 @@ function lastWork(
 
 /** The `details.reason` of the error of a save that a client has ended. */
 export const SAVE_CANCELLED = "save_cancelled";
+
+/** Whether tasks are wanted that write the end of a cancelled save into its folder. */
+export function isEndToWrite({ saving, error }: Iteration): boolean {
+  return saving !== null && isCancelled(error);
+}
 
 function isCancelled(error: WireError | null): boolean {
   return error?.details?.["reason"] === SAVE_CANCELLED;

@@ -249,3 +249,23 @@ Deno.test("a worker is sent only so many bytes of pipelines to list at a time, h
   await settle();
   assertEquals(worker.listings, 5);
 });
+
+Deno.test("splits that are listed after their job has failed are not kept", async () => {
+  await using cluster = await TestCluster.start({ runnerDeathsMax: 1 });
+  const worker = cluster.worker("a", tableOf(3));
+  const { promise, resolve: list } = Promise.withResolvers<void>();
+  worker.listing = promise;
+  await worker.heartbeat();
+  await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await worker.heartbeat();
+  cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 }).catch(() => {});
+  await settle();
+  assertEquals(worker.listings, 1);
+  const error = { code: "unavailable", message: "out of memory" } as const;
+  await cluster.ask("runnerDied", { taskId, number: 1, error });
+  list();
+  await settle();
+  const [iteration] = (await cluster.ask("describe", null)).jobs[0]!.iterations;
+  assertEquals(iteration!.failure?.includes("killed 1 runners"), true);
+  assertEquals(iteration!.splits, []);
+});

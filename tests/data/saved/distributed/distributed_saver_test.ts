@@ -1,5 +1,6 @@
 /** Workers of a distributed save without a service: each kind of work, and storage that fails. */
 import { Dataset, type Host, LeatError } from "../../../../mod.ts";
+import { openIterator } from "../../../../data/dataset_iterator.ts";
 import { installedHost } from "../../../../data/host.ts";
 import { TextLinesNode } from "../../../../data/sources/text_lines.ts";
 import { DistributedSaver } from "../../../../data/saved/distributed/distributed_saver.ts";
@@ -13,6 +14,7 @@ import { assert, assertEquals, assertRejects } from "../../../assert.ts";
 import { inFolder, namesIn } from "../../../lib/temp_folder.ts";
 
 const OWNER = "cluster/1";
+const DISK_FULL = new LeatError("resource_exhausted", "disk full").toWire();
 
 function writerOf(
   folder: string,
@@ -439,17 +441,96 @@ Deno.test("readers get the failure of a save until the save is resumed", async (
     const dataset = Dataset.range(4);
     const writer = writerOf(folder, dataset);
     const { id } = await writer.do({ work: "begin", owner: OWNER }) as Begun;
-    const error = new LeatError("resource_exhausted", "disk full").toWire();
-    await writer.do({ work: "failure", owner: "cluster/0", id, error });
+    await writer.do({ work: "failure", owner: "cluster/0", id, error: DISK_FULL });
     const growing = await Dataset.load<number>(folder, { wait: { pollMs: 1 } });
     const iterator = growing.iterator();
     const failed = assertRejects(() => iterator.next(), LeatError, "disk full");
-    await writer.do({ work: "failure", owner: OWNER, id, error });
+    await writer.do({ work: "failure", owner: OWNER, id, error: DISK_FULL });
     await failed;
+    const afterCommit = () => assert(false, "another worker has written the failure");
+    const other = writerOf(folder, dataset, withFiles(installedHost(), { afterCommit }));
+    await other.do({ work: "failure", owner: OWNER, id, error: DISK_FULL });
     const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
     const whole = { first: 0, count: 4, ...await writer.do(run(begun, 0, 4)) as RunReport };
     await writer.do(entry(begun, 0, [whole]));
     assertEquals(await Array.fromAsync(growing), [0, 1, 2, 3]);
+  });
+});
+
+/** A clock that moves only while a reader sleeps, and a promise that settles when one does. */
+function withSleeps(): { host: Host; asleep: Promise<void> } {
+  const { promise: asleep, resolve } = Promise.withResolvers<void>();
+  const machine = installedHost();
+  let nowMs = 0;
+  const sleep = (ms: number) => {
+    nowMs += ms;
+    resolve();
+    return machine.sleep(1);
+  };
+  const host = Object.create(withFiles(machine, {}), {
+    nowMs: { value: () => nowMs },
+    sleep: { value: sleep },
+  });
+  return { host, asleep };
+}
+
+/** Reads a folder to its end, and returns when the reader waits for its writer. */
+async function readWaiting({ node }: Dataset<number>, place?: Uint8Array) {
+  const { host, asleep } = withSleeps();
+  const read = async () => {
+    await using iterator = openIterator(node, { host });
+    if (place !== undefined) await iterator.restore(place);
+    return await Array.fromAsync(iterator);
+  };
+  const reading = read();
+  await Promise.race([asleep, reading]);
+  return { reading };
+}
+
+Deno.test("load with wait reads a save that had failed before its first look when it is resumed, new or restored", async () => {
+  await inFolder(async (folder) => {
+    const writer = writerOf(folder, Dataset.range(4));
+    const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    const half = { first: 0, count: 2, ...await writer.do(run(begun, 0, 2)) as RunReport };
+    await writer.do(entry(begun, 0, [half]));
+    const growing = await Dataset.load<number>(folder, { wait: true });
+    await using iterator = growing.iterator();
+    await iterator.next();
+    const place = await iterator.save();
+    await writer.do({ work: "failure", owner: OWNER, id: begun.id, error: DISK_FULL });
+
+    const readers = [await readWaiting(growing), await readWaiting(growing, place)];
+    const again = await writer.do({ work: "begin", owner: "cluster/2" }) as Begun;
+    const rest = { first: 2, count: 2, ...await writer.do(run(again, 2, 2)) as RunReport };
+    await writer.do(entry(again, 1, [rest], "cluster/2"));
+    const [all, restored] = await Promise.all(readers.map(({ reading }) => reading));
+    assertEquals([all, restored], [[0, 1, 2, 3], [1, 2, 3]]);
+  });
+});
+
+Deno.test("load with wait fails if the save that it saw failed is resumed and fails again", async () => {
+  await inFolder(async (folder) => {
+    const writer = writerOf(folder, Dataset.range(4));
+    const { id } = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    await writer.do({ work: "failure", owner: OWNER, id, error: DISK_FULL });
+    const { reading } = await readWaiting(await Dataset.load<number>(folder, { wait: true }));
+    const failed = assertRejects(() => reading, LeatError, "disk full");
+    await writer.do({ work: "begin", owner: "cluster/2" });
+    await writer.do({ work: "failure", owner: "cluster/2", id, error: DISK_FULL });
+    assertEquals((await failed).code, "resource_exhausted");
+  });
+});
+
+Deno.test("load with wait times out with the failure of a save that nobody resumes", async () => {
+  await inFolder(async (folder) => {
+    const writer = writerOf(folder, Dataset.range(4));
+    const { id } = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    await writer.do({ work: "failure", owner: OWNER, id, error: DISK_FULL });
+    const growing = await Dataset.load<number>(folder, { wait: { timeoutMs: 1_000 } });
+    const { reading } = await readWaiting(growing);
+    const error = await assertRejects(() => reading, LeatError, "nobody continued the failed save");
+    assertEquals(error.code, "deadline_exceeded");
+    assert(error.message.endsWith("disk full"), error.message);
   });
 });
 
