@@ -283,6 +283,27 @@ Deno.test("a retry skips the bytes it has if the server ignores ranges", async (
   assertEquals(server.ranges.length, 2);
 });
 
+Deno.test("FarFile requests a whole object once for each failure, and keeps what has arrived", async () => {
+  await using server = new RangeServer(noise(3 * MIB));
+  const headers = { "content-length": String(3 * MIB) };
+  server.fault = (_, number) => {
+    const part = server.contents.slice(0, Math.min(number, 3) * MIB);
+    return new Response(new Blob([part]).stream(), { headers });
+  };
+  const file = await filesOf({ attemptsMax: 1 }).open(`${server.origin}/file`);
+  for (const missing of [MIB, 2 * MIB]) {
+    await failure(() => readAt(file, missing, 1), "unavailable");
+    assertEquals(await readAt(file, missing - 1, 1), server.contents.slice(missing - 1, missing));
+  }
+  assert(Buffer.compare(await readAll(file), server.contents) === 0);
+  file.close();
+  assertEquals(server.ranges, [
+    "bytes=0-1048575",
+    "bytes=1048576-3145727",
+    "bytes=2097152-3145727",
+  ]);
+});
+
 Deno.test("a server that ignores ranges of a file too large for memory is refused", async () => {
   await using server = new RangeServer(noise(10));
   const headers = { "content-length": String(WHOLE_OBJECT_BYTES_MAX + 1) };
