@@ -198,6 +198,22 @@ Deno.test("a server that stalls, before or within a body, gets another request",
   assert(server.ranges.length >= 3);
 });
 
+Deno.test("a far file fails if a later answer without length and ETag has another number of bytes", async () => {
+  for (const size of [4 * MIB - 1, 4 * MIB + 1]) {
+    await using server = new RangeServer(noise(4 * MIB));
+    server.fault = (request, number) => {
+      if (number > 1) return new Response(new Blob([noise(size)]).stream());
+      const { body, status, headers } = server.answer(request);
+      headers.delete("etag");
+      return new Response(body, { status, headers });
+    };
+    const file = await filesOf().open(`${server.origin}/file`);
+    const message = await failure(() => readAt(file, 3 * MIB, 8), "failed_precondition");
+    assertStringIncludes(message, `now ${size} bytes`);
+    file.close();
+  }
+});
+
 Deno.test("a far file that changes while it is read fails", async () => {
   const changes: ((server: RangeServer) => void)[] = [
     (server) => server.etag = '"second"',
