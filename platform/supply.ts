@@ -31,7 +31,7 @@ export interface SupplyOptions {
   readonly loadingMax: number;
   /**
    * How many unneeded ones are kept if callers give them back. Then a spare one is loaded only at the
-   * beginning. Default: nothing comes back, so a spare one is always loaded.
+   * beginning, until one is withdrawn. Default: nothing comes back, so a spare one is always loaded.
    */
   readonly returnedMax?: number;
   /** Called when `takePatiently` will try again, with the reason. */
@@ -90,11 +90,14 @@ export class Supply<T extends Supplied> {
   /** Loaded ones for the next callers. */
   readonly #spares = new Set<T>();
   readonly #closing = new AbortController();
+  /** How many spare ones are loaded ahead of callers. */
+  #sparesMin: number;
 
   /** Starts to load the spare one. */
   constructor(start: () => T, options: SupplyOptions) {
     this.#start = start;
     this.#options = options;
+    this.#sparesMin = options.returnedMax === undefined ? 1 : 0;
     this.#fill(1);
   }
 
@@ -151,9 +154,15 @@ export class Supply<T extends Supplied> {
     if (item.isAlive) this.#handOver(item);
   }
 
-  /** Takes back what no caller may get any more. Returns false if a caller has it. */
+  /**
+   * Takes back what no caller may get any more. Returns false if a caller has it. Otherwise a spare one
+   * is always loaded from now on, because later ones may not come back either.
+   */
   withdraw(item: T): boolean {
-    return this.#spares.delete(item);
+    if (!this.#spares.delete(item)) return false;
+    this.#sparesMin = 1;
+    this.#fill();
+    return true;
   }
 
   /** Starts nothing more, and rejects waiting callers. What was started keeps running. */
@@ -203,7 +212,7 @@ export class Supply<T extends Supplied> {
   }
 
   /** Loads what is missing, up to the limit. The loop ends even if each load fails at once. */
-  #fill(spares = this.#options.returnedMax === undefined ? 1 : 0): void {
+  #fill(spares = this.#sparesMin): void {
     // No spare one while a caller waits: loading it would delay the caller.
     const missing = () => this.#callers > 0 ? this.#callers : spares - this.#spares.size;
     const isWanted = () =>

@@ -40,7 +40,8 @@ export class ModuleFunction<F extends AnyFunction = AnyFunction> {
 
 /**
  * Refers to a function by the module that exports it, so that any host of the pipeline can import
- * it.
+ * it. Workers import the file anew for each task. A thread of your own program imports it once:
+ * after a change start the program again.
  *
  * @param module Its absolute URL, which must name the same module on every host:
  * `import.meta.resolve("./f.ts")`.

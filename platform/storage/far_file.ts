@@ -49,7 +49,7 @@ export class FarFile implements OpenFile {
   readonly #object: FarObject;
   readonly #closed: AbortController;
   /** The least recently used first. */
-  #kept: KeptRange[] = [];
+  readonly #kept: KeptRange[] = [];
   /** See `expect()`. */
   readonly #expected: { readonly start: number; readonly stop: number }[] = [];
   /** Bytes of all ranges that were requested. */
@@ -116,22 +116,13 @@ export class FarFile implements OpenFile {
   }
 
   async #readLater(window: RangeWindow, into: Uint8Array, offset: number): Promise<number> {
-    try {
-      await window.arrived(offset, into.length);
-      return window.copy(into, offset);
-    } catch (error) {
-      // The next read must request the bytes again.
-      this.#kept = this.#kept.filter((kept) => kept.window !== window);
-      throw error;
-    }
+    await window.arrived(offset, into.length);
+    return window.copy(into, offset);
   }
 
   #windowAt(offset: number, count: number): RangeWindow {
-    // A range read ahead may have failed long ago. The storage may have the bytes now.
-    this.#kept = this.#kept.filter(({ window }) =>
-      !(window.covers(offset) && window.hasFailedAt(offset))
-    );
     const range = this.#rangeOf(offset) ?? this.#moveTo(offset, count);
+    range.window.resume(offset);
     this.#use(range);
     // The next range may be on its way already.
     const next = this.#rangeOf(range.window.stop);

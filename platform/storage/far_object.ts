@@ -111,16 +111,19 @@ export class FarObject {
    */
   async #whole(answer: HttpAnswer): Promise<FarRange> {
     const known = this.#version;
-    const length = answer.headers.get("content-length") ?? known?.sizeBytes;
-    if (length !== undefined) {
-      if (Number(length) > WHOLE_OBJECT_BYTES_MAX) throw this.#tooLarge(`has ${length} bytes`);
-      this.#check(answer, Number(length), 0);
-      return { start: 0, whole: known === undefined, chunks: () => answer.chunks() };
+    const whole = known === undefined;
+    const length = answer.headers.get("content-length");
+    const sizeBytes = Number(length ?? known?.sizeBytes);
+    if (sizeBytes > WHOLE_OBJECT_BYTES_MAX) throw this.#tooLarge(`has ${sizeBytes} bytes`);
+    if (length !== null || known?.tag !== undefined) {
+      this.#check(answer, sizeBytes, 0);
+      return { start: 0, whole, chunks: () => answer.chunks() };
     }
+    // Only the number of its bytes says whether the object has changed.
     const bytes = await answer.collect(WHOLE_OBJECT_BYTES_MAX);
     if (bytes === undefined) throw this.#tooLarge("has more");
     this.#check(answer, bytes.length, 0);
-    return { start: 0, whole: true, chunks: () => [bytes] };
+    return { start: 0, whole, chunks: () => [bytes] };
   }
 
   /** Handles the answer that the range does not exist: the object is empty or has become shorter. */

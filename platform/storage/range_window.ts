@@ -42,9 +42,14 @@ export class RangeWindow {
     return this.#filled >= Math.min(offset + count, this.#stop) - this.start;
   }
 
-  /** Whether the request has failed before the byte at `offset` arrived. */
-  hasFailedAt(offset: number): boolean {
-    return this.#error !== undefined && this.#filled <= offset - this.start;
+  /**
+   * Requests the missing bytes again if the request failed before the byte at `offset` arrived. It may
+   * have failed long ago, and the storage may have the bytes now.
+   */
+  resume(offset: number): void {
+    if (this.#error === undefined || this.#filled > offset - this.start) return;
+    this.#error = undefined;
+    this.#load();
   }
 
   /** Copies the bytes from `offset` on that have arrived, and returns their number. */

@@ -67,7 +67,9 @@ const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
 interface ParserState {
   readonly state: {
     readonly record: readonly string[];
-    readonly field: { toString(encoding: "utf8"): string };
+    readonly field: { length: number; toString(encoding: "utf8"): string };
+    readonly quoting: boolean;
+    record_length: number;
   };
 }
 
@@ -120,7 +122,10 @@ export class QuotedCsvReader implements FormatReader {
       skip_records_with_error: true,
       max_record_size: CSV_RECORD_BYTES_MAX,
       on_record: (fields: string[], { bytes, lines }) => this.#accept(fields, bytes, lines),
-      on_skip: (error) => this.#refuse(error),
+      on_skip: (error) => {
+        this.#refuse(error);
+        this.#shortenDamagedField();
+      },
     }) as Parser & ParserState;
     this.#parser.on("error", (error) => this.#refuse(error));
   }
@@ -221,6 +226,17 @@ export class QuotedCsvReader implements FormatReader {
       this.#damaged = undefined;
     }
     return null; // the parser must not output the record itself
+  }
+
+  /**
+   * Shortens an unquoted field with a quote to one byte: at each further quote the parser copies the
+   * whole field into an error. Its length still counts for the limit of the record.
+   */
+  #shortenDamagedField(): void {
+    const { state } = this.#parser;
+    if (state.quoting) return;
+    state.record_length += state.field.length - 1;
+    state.field.length = 1;
   }
 
   /** The line in which the record that ends at this offset ends. */

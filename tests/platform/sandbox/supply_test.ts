@@ -364,6 +364,27 @@ Deno.test("Supply.share leaves a process to the next caller, unless it is occupi
   supplied.supply.close();
 });
 
+Deno.test("Supply always loads a spare one after a process was withdrawn, unless it is closed", async () => {
+  const supplied = new TestSupply(1, 2);
+  const { supply, started } = supplied;
+  await supplied.step();
+  const process = await supply.take();
+  assertEquals(started.length, 1, "what comes back is enough");
+  process.isOccupied = true;
+  supply.giveBack(process);
+  assertEquals(supply.withdraw(process), true);
+  assertEquals(started.length, 2);
+  await supplied.step();
+  assertEquals((await supply.take()).number, 1);
+  assertEquals(started.length, 3);
+  await supplied.step();
+  const last = await supply.take();
+  last.isOccupied = true;
+  supply.close();
+  supply.giveBack(last);
+  assertEquals([last.isAlive, supply.withdraw(last), started.length], [false, false, 4]);
+});
+
 Deno.test("Supply ends no process that a caller shares, but an unused one if there are too many", async () => {
   const supplied = new TestSupply(1, 2);
   const { supply, started } = supplied;

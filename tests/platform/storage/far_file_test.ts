@@ -198,6 +198,22 @@ Deno.test("a server that stalls, before or within a body, gets another request",
   assert(server.ranges.length >= 3);
 });
 
+Deno.test("a far file fails if a later answer without length and ETag has another number of bytes", async () => {
+  for (const size of [4 * MIB - 1, 4 * MIB + 1]) {
+    await using server = new RangeServer(noise(4 * MIB));
+    server.fault = (request, number) => {
+      if (number > 1) return new Response(new Blob([noise(size)]).stream());
+      const { body, status, headers } = server.answer(request);
+      headers.delete("etag");
+      return new Response(body, { status, headers });
+    };
+    const file = await filesOf().open(`${server.origin}/file`);
+    const message = await failure(() => readAt(file, 3 * MIB, 8), "failed_precondition");
+    assertStringIncludes(message, `now ${size} bytes`);
+    file.close();
+  }
+});
+
 Deno.test("a far file that changes while it is read fails", async () => {
   const changes: ((server: RangeServer) => void)[] = [
     (server) => server.etag = '"second"',
@@ -281,6 +297,27 @@ Deno.test("a retry skips the bytes it has if the server ignores ranges", async (
   assert(Buffer.compare(await readAll(file), server.contents) === 0);
   file.close();
   assertEquals(server.ranges.length, 2);
+});
+
+Deno.test("FarFile requests a whole object once for each failure, and keeps what has arrived", async () => {
+  await using server = new RangeServer(noise(3 * MIB));
+  const headers = { "content-length": String(3 * MIB) };
+  server.fault = (_, number) => {
+    const part = server.contents.slice(0, Math.min(number, 3) * MIB);
+    return new Response(new Blob([part]).stream(), { headers });
+  };
+  const file = await filesOf({ attemptsMax: 1 }).open(`${server.origin}/file`);
+  for (const missing of [MIB, 2 * MIB]) {
+    await failure(() => readAt(file, missing, 1), "unavailable");
+    assertEquals(await readAt(file, missing - 1, 1), server.contents.slice(missing - 1, missing));
+  }
+  assert(Buffer.compare(await readAll(file), server.contents) === 0);
+  file.close();
+  assertEquals(server.ranges, [
+    "bytes=0-1048575",
+    "bytes=1048576-3145727",
+    "bytes=2097152-3145727",
+  ]);
 });
 
 Deno.test("a server that ignores ranges of a file too large for memory is refused", async () => {

@@ -279,7 +279,7 @@ Deno.test("RunnerThreads ends a thread with a cancelled listing once its pipelin
   await refused;
   const another = runners.start(settings(Dataset.range(3)), NO_SPLITS);
   assertEquals(await drain(another), [0, 1, 2]);
-  assertEquals([starts, ends], [2, 1]);
+  assertEquals([starts, ends], [3, 1]); // and one for who comes next
   another.dispose();
   await runners.close();
 });
@@ -351,6 +351,29 @@ Deno.test("RunnerThreads runs no pipeline on a thread that keeps the module of a
   await until(() => ended === 2);
   await runners.close();
   await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("RunnerThreads loads a thread ahead of the next pipeline if an earlier one imported a module", async () => {
+  const module = import.meta.resolve("../../data/udf/fixture_functions.ts");
+  let starts = 0;
+  const runners = new RunnerThreads({}, {
+    start: (...args) => {
+      starts++;
+      return startThread(...args);
+    },
+  });
+  const elementsOf = async (dataset: Dataset<number>) => {
+    const runner = runners.start(settings(dataset), NO_SPLITS);
+    const elements = await drain(runner);
+    runner.dispose();
+    return elements;
+  };
+  const doubled = Dataset.range(3).map(udf<(x: number) => number>(module, "double"));
+  assertEquals(await elementsOf(doubled), [0, 2, 4]);
+  await until(() => starts === 2);
+  assertEquals(await elementsOf(doubled), [0, 2, 4]);
+  assertEquals(starts, 3, "no other one was loaded while the pipeline ran");
+  await runners.close();
 });
 
 Deno.test("RunnerThreads starts a pipeline once a thread can be started, and leaves nothing open of one that cannot", async () => {

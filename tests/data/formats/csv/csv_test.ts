@@ -241,6 +241,21 @@ Deno.test("csv reports a record once, and the end of the file, however many erro
   assertBad(found[2], "ends within a quoted field");
 });
 
+Deno.test("csv copies no field for each quote in it, and keeps the limit of its record", async () => {
+  const how = { header: false, columns: ["string", "string"] };
+  // If the time grew with the square of the length, this would take minutes.
+  const [bad, ...good] = await read(`a${'"'.repeat(200_000)},2\n3,4\n`, how);
+  assertBad(bad, "line 1:", "a quote is within a field");
+  assertEquals(good, [["3", "4"]]);
+  const half = new Uint8Array(40 * 2 ** 20).fill(0x61);
+  const long = await new Blob([half, '"', half, ",2\n3,4\n"]).bytes();
+  const [quote, limit, ...others] = await read(long, how);
+  assertBad(quote, "line 1:", "a quote is within a field");
+  assertInstanceOf(limit, LeatError);
+  assertStringIncludes(limit.message, "CSV_RECORD_BYTES_MAX");
+  assertEquals(others, []);
+});
+
 /** A text in Latin-1: a byte for each character. */
 const latin1 = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
 
