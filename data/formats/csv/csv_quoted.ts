@@ -234,7 +234,7 @@ export class QuotedCsvReader implements FormatReader {
    */
   #shortenDamagedField(): void {
     const { state } = this.#parser;
-    if (state.quoting) return;
+    if (state.quoting || state.field.length <= 1) return;
     state.record_length += state.field.length - 1;
     state.field.length = 1;
   }
