@@ -211,6 +211,24 @@ Deno.test("a worker that cancels all requests is asked slowly, and the trainer s
   }
 });
 
+Deno.test("a client whose workers have sent the end of tasks that the dispatcher lists says so each minute", async () => {
+  for (const mode of ["any", "ordered"] as const) {
+    for (const code of [undefined, "not_found", "failed_precondition"] as const) {
+      await runInVirtualTime(async (time) => {
+        await using bench = new Bench(time, mode, () => {
+          if (code !== undefined) throw new LeatError(code, "no task");
+          return { kind: "end" };
+        });
+        bench.wait();
+        await time.sleep(150_000);
+        assertEquals(bench.warnings.length, 3, `${mode} ${code}`);
+        assertStringIncludes(bench.warnings[0]!, "makes no progress. All 1 workers");
+        assertStringIncludes(bench.warnings[0]!, 'worker "w" at host');
+      });
+    }
+  }
+});
+
 testInVirtualTime(
   "an element that cannot be decoded is an error that names its worker",
   async (time) => {

@@ -344,6 +344,7 @@ export class OrderedReader implements Reader {
     else if (answer.kind === "later") this.#pause(open, (answer.from ?? upTo + 1) - 1);
     else if (answer.kind === "end" && !open.ended) {
       open.ended = true;
+      this.#deps.unread.ended(open.task);
       if (this.#lacksTasks) this.#deps.refresh();
     }
     this.pump();

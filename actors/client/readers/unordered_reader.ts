@@ -329,7 +329,10 @@ export class UnorderedReader implements Reader {
       open.fromTurn = this.#turn + open.passed;
     } else open.passed = 0;
     const isNews = answer.kind === "end" && !open.ended;
-    if (isNews) this.#end(open);
+    if (isNews) {
+      this.#end(open);
+      this.#deps.unread.ended(open.task);
+    }
     // Before `feed.push`: if the loop takes the element at once, `pump` may ask this task again.
     this.#offer(open);
     if (isFinal(answer)) feed.fail(LeatError.fromWire(answer.error));
