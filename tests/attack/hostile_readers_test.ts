@@ -230,6 +230,18 @@ Deno.test("a client whose workers have sent the end of tasks that the dispatcher
 });
 
 testInVirtualTime(
+  "a client whose dispatcher says that it times out at once sends heartbeats with pauses",
+  async (time) => {
+    await using bench = new Bench(time, "any", () => new Promise<never>(() => {}), {
+      timeoutMs: 0,
+    });
+    bench.wait();
+    await time.sleep(10_000);
+    assert(bench.heartbeats < ASKED_MAX, `${bench.heartbeats} heartbeats`);
+  },
+);
+
+testInVirtualTime(
   "an element that cannot be decoded is an error that names its worker",
   async (time) => {
     await using bench = new Bench(time, "any", () => ({ kind: "element", element }));
