@@ -241,6 +241,21 @@ testInVirtualTime(
   },
 );
 
+Deno.test("a refusal of a worker, also with an unknown code, ends the stream with the worker's name", async () => {
+  for (const mode of ["any", "ordered"] as const) {
+    for (const code of ["internal", "no such code"]) {
+      await runInVirtualTime(async (time) => {
+        await using bench = new Bench(time, mode, () => {
+          throw new LeatError(code as "internal", "no");
+        });
+        const error = await assertRejects(async () => await bench.feed.take(), LeatError);
+        assertEquals(error.code, code === "internal" ? code : "unknown", mode);
+        assertStringIncludes(error.message, 'Worker "w" at host (task 0) cannot be read: no');
+      });
+    }
+  }
+});
+
 testInVirtualTime(
   "an element that cannot be decoded is an error that names its worker",
   async (time) => {

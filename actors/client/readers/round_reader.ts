@@ -189,9 +189,7 @@ export class RoundReader implements Reader {
     }
     for (const task of added) {
       const onUnreachable = () => this.#lost(open);
-      const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, {
-        ...{ faultOf, onUnreachable },
-      });
+      const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { faultOf, onUnreachable });
       const open: ServingTask = { task, fetcher, lost: false };
       this.#tasks.set(task.taskId, open);
     }

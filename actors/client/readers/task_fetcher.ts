@@ -132,7 +132,7 @@ export class TaskFetcher {
     try {
       const bandwidth = this.#bandwidthNews(askedMs);
       const request = bandwidth === undefined ? wanted : { ...wanted, bandwidth };
-      const answer = await this.#fetcher.fetch(request);
+      const answer = await this.#fetcher.fetch(request).catch((error) => this.#failed(error));
       this.#check(answer, wanted);
       this.#deps.unread.answered(this.#task);
       if (answer.kind === "later") {
@@ -155,6 +155,14 @@ export class TaskFetcher {
   leave(): void {
     this.#left = true;
     this.#fetcher.leave();
+  }
+
+  /** @throws {LeatError} why a request failed, with the name of the worker. */
+  #failed(cause: unknown): never {
+    const { code, message, details } = LeatError.from(cause);
+    if (code === "cancelled") throw cause;
+    const options = { ...definedFields({ details }), cause };
+    throw new LeatError(code, `${this.#name} cannot be read: ${message}`, options);
   }
 
   /** @throws {LeatError} `data_loss`, which the training loop gets, too. */
