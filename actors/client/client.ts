@@ -337,7 +337,8 @@ class Client {
     if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
     // A client that has everything, or was stopped meanwhile, must open no tasks.
     if (this.#feed.closed) return;
-    this.#noteStarvation(answer.starvation ?? this.#ifStarved(this.#unreadNow()));
+    const unread = this.#unreadNow() ?? this.#unread.whyAllEnded(this.#tasks);
+    this.#noteStarvation(answer.starvation ?? this.#ifStarved(unread));
     this.#reader.update(answer, this.#changesBy(answer));
   }
 

@@ -173,7 +173,7 @@ class DistributedIterator extends ElementIterator {
     if (item.kind === "error") throw stats.failed(LeatError.fromWire(item.error));
     if (item.kind === "element") {
       stats.received(item.element.byteLength);
-      return stats.gave(this.#feed.decode(item.element));
+      return stats.gave(this.#feed.decode(item));
     }
     this.#ended = true;
     this.release();

@@ -12,8 +12,15 @@ import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
 import { ConsumerMeter } from "./consumer_meter.ts";
 
+/** The remedy for a worker that sends what no worker sends. */
+export const REPLACE_WORKER =
+  "Check that it has the same version of Leat as this program, and otherwise end that worker";
+
+/** An answer, and the worker that an element in it came from, for errors. */
+export type Arrived = ElementAnswer & { readonly sender?: string };
+
 export type FeedItem =
-  & Extract<ElementAnswer, { kind: "element" | "error" | "remainder" | "split_end" | "end" }>
+  & Extract<Arrived, { kind: "element" | "error" | "remainder" | "split_end" | "end" }>
   & {
     /**
      * DETERMINISTIC with `numConsumers`: the position in the stream of this element. For a
@@ -69,14 +76,12 @@ export class Feed {
     return this.#meter?.waitingShare ?? 0;
   }
 
-  /** Decodes the payload of the item that was taken last, and measures the time. */
-  decode(payload: Payload): unknown {
+  /** Decodes the item that was taken last, and measures the time. See {@linkcode decoded}. */
+  decode(item: Decodable): unknown {
     const startMs = this.#nowMs();
-    const bytes = decompressed(payload.bytes);
-    const unpacked = bytes === payload.bytes ? payload : new Payload(bytes);
-    const element = decodeElement(bytes, unpacked.shared);
+    const { element, unpacked } = decoded(item);
     this.#meter?.decoded(this.#nowMs() - startMs);
-    if (!unpacked.shared && bytes.length >= LARGE_FROM_BYTES) noteMemory(element, unpacked);
+    if (!unpacked.shared && unpacked.byteLength >= LARGE_FROM_BYTES) noteMemory(element, unpacked);
     return element;
   }
 
@@ -152,4 +157,35 @@ export class Feed {
     if (outcome instanceof LeatError) taker?.reject(outcome);
     else taker?.resolve(outcome);
   }
+}
+
+type Decodable = Pick<Arrived, "sender"> & { readonly element: Payload };
+
+/**
+ * Decodes an element. `unpacked` is the memory that it may have views of.
+ * @throws {LeatError} why it cannot be read; names the worker.
+ */
+export function decoded(
+  item: Decodable,
+): { readonly element: unknown; readonly unpacked: Payload } {
+  const { element: payload } = item;
+  try {
+    const bytes = decompressed(payload.bytes);
+    const unpacked = bytes === payload.bytes ? payload : new Payload(bytes);
+    return { element: decodeElement(bytes, unpacked.shared), unpacked };
+  } catch (cause) {
+    throw unreadable(item, cause);
+  }
+}
+
+/** The error for an element that this program cannot read. */
+export function unreadable(
+  { sender = "A worker" }: Pick<Arrived, "sender">,
+  thrown: unknown,
+): LeatError {
+  const cause = LeatError.from(thrown);
+  // An honest worker may send an element that is too large, and that error has its own remedy.
+  const remedy = cause.code === "resource_exhausted" ? "" : `. ${REPLACE_WORKER}`;
+  const message = `${sender} sent an element that cannot be read: ${cause.message}${remedy}`;
+  return new LeatError(cause.code, message, { cause });
 }

@@ -11,10 +11,9 @@ import { type CarriedRows, type Joined, RemainderJoin } from "../../data/determi
 import { rowsIn } from "../../data/deterministic/remainder.ts";
 import { batchSizeOf } from "../../data/deterministic/split_run.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
-import type { Payload } from "../../transport/payload.ts";
 import type { StreamPosition } from "../worker/protocol.ts";
 import type { ClientOptions } from "./client.ts";
-import { Feed, type FeedItem } from "./feed.ts";
+import { Feed, type FeedItem, unreadable } from "./feed.ts";
 import type { Numbering } from "./readers/numbering.ts";
 import { isCount } from "../../core/count.ts";
 
@@ -53,6 +52,9 @@ function checkPosition(
     "restore: this state holds no position in a stream. Restore a state that save() gave.",
   );
 }
+
+/** Rows that a split leaves over. */
+type Rows = Extract<FeedItem, { readonly kind: "remainder" }>;
 
 interface OrderedIteratorOptions {
   readonly context: IteratorContext;
@@ -228,7 +230,7 @@ export class OrderedIterator extends ElementIterator {
       throw this.#fail(LeatError.fromWire(item.error));
     }
     const { number = 0 } = item;
-    if (item.kind === "remainder") return await this.#joinRows(place, item.element, number);
+    if (item.kind === "remainder") return await this.#joinRows(place, item, number);
     if (item.kind === "split_end") {
       this.#moveTo(place.sequence + 1, number);
       return undefined;
@@ -243,7 +245,7 @@ export class OrderedIterator extends ElementIterator {
     };
     return item.kind === "error"
       ? { error: LeatError.fromWire(item.error) }
-      : { element: this.#feed.decode(item.element) };
+      : { element: this.#feed.decode(item) };
   }
 
   /** Whether the saved iterator had already given this item. */
@@ -255,7 +257,7 @@ export class OrderedIterator extends ElementIterator {
 
   async #joinRows(
     { sequence, split }: StreamPosition,
-    rows: Payload,
+    rows: Rows,
     number: number,
   ): Promise<Joined | undefined> {
     const restored = this.#restored;
@@ -290,9 +292,16 @@ export class OrderedIterator extends ElementIterator {
   }
 
   /** @throws {ReadingFailure} for damaged rows: without them all later batches would be others. */
-  #rowsOf(payload: Payload): unknown {
+  #rowsOf(item: Rows): unknown {
     try {
-      return this.#feed.decode(payload);
+      const rows = this.#feed.decode(item);
+      const { batch } = this.#options.chain;
+      const rowsMax = batch === undefined ? 0 : batchSizeOf(batch) - 1;
+      if (rowsIn(rows) > rowsMax) {
+        const fault = `its split can leave over at most ${rowsMax} rows, and it has more`;
+        throw unreadable(item, new LeatError("data_loss", fault));
+      }
+      return rows;
     } catch (error) {
       throw ReadingFailure.of(error);
     }

@@ -67,6 +67,22 @@ const LATELY_MS = 10_000;
 export class UnreadTasks {
   readonly #failures = new Map<number, { readonly atMs: number; readonly message: string }>();
 
+  /** Tasks that give this client nothing more, as their workers say. */
+  readonly #ended = new Set<number>();
+
+  ended({ taskId }: TaskSource): void {
+    this.#ended.add(taskId);
+  }
+
+  /** A sentence if all workers say that they have given everything, and the dispatcher does not. */
+  whyAllEnded(tasks: ReadonlyMap<number, TaskSource>): string | undefined {
+    const [first] = tasks.values();
+    if (first === undefined || tasks.keys().some((taskId) => !this.#ended.has(taskId))) return;
+    return `All ${tasks.size} workers that it reads have sent the end of their tasks, and the ` +
+      `dispatcher lists these tasks as open, first that of worker "${first.worker}" at ` +
+      `${first.source.node}: start these workers again`;
+  }
+
   failed({ taskId, worker, source }: TaskSource, { message }: LeatError, nowMs: number): void {
     const text = `worker "${worker}" at ${source.node}: ${message}`;
     this.#failures.set(taskId, { atMs: nowMs, message: text });
@@ -74,6 +90,7 @@ export class UnreadTasks {
 
   answered({ taskId }: TaskSource): void {
     this.#failures.delete(taskId);
+    this.#ended.delete(taskId);
   }
 
   /** A sentence about the tasks that cannot be read now, if there are any. */

@@ -22,10 +22,12 @@ import type { Reported } from "./protocol_metrics.ts";
 
 /** At least this many heartbeats are sent per timeout, however long the usual pause is. */
 const HEARTBEATS_PER_TIMEOUT = 3;
+/** A timeout that is shorter than any useful one must not keep its receiver busy. */
+const PAUSE_MIN_MS = 5;
 
 /** The pause after a heartbeat, in ms, limited by the timeout that its answer gave. */
 export function pauseWithin(pauseMs: number, timeoutMs = Infinity): number {
-  return Math.min(pauseMs, timeoutMs / HEARTBEATS_PER_TIMEOUT);
+  return Math.min(pauseMs, Math.max(PAUSE_MIN_MS, timeoutMs / HEARTBEATS_PER_TIMEOUT));
 }
 
 /** Identifies the dispatcher's incarnation and version. */

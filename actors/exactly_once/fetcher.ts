@@ -311,10 +311,10 @@ export class ElementFetcher {
   }
 }
 
-/** Whether the source may answer if the request is repeated. */
+/** Whether the source may answer if the request is repeated, which this reader has not cancelled. */
 function isTransient(error: unknown): error is LeatError {
   return error instanceof LeatError &&
-    (error.code === "deadline_exceeded" || mayBeTakenLater(error));
+    (error.code === "deadline_exceeded" || error.code === "cancelled" || mayBeTakenLater(error));
 }
 
 function stoppedError(): LeatError {

@@ -146,7 +146,7 @@ export class RemoteSide implements Side {
         return { kind: "error", place, error: LeatError.fromWire(fed.error) };
       }
       if (fed.kind === "split_end") return { kind: "split_end", place };
-      const decoded = this.#feed.decode(fed.element);
+      const decoded = this.#feed.decode(fed);
       return fed.kind === "element"
         ? { kind: "element", place, element: decoded }
         : { kind: "remainder", place, rows: decoded };

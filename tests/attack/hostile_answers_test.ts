@@ -7,6 +7,7 @@ import { createClient } from "../../actors/client/client.ts";
 import { Feed } from "../../actors/client/feed.ts";
 import type { ClientProtocol } from "../../actors/client/protocol.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
+import { dispatcherAnswers } from "../../actors/dispatcher/protocol_check.ts";
 import { ElementFetcher } from "../../actors/exactly_once/fetcher.ts";
 import type { ActorContext } from "../../actors/runtime/actor.ts";
 import { CHECK_FROM, IDLE_MS } from "../../actors/runtime/asking/answers.ts";
@@ -20,6 +21,7 @@ import { DenoWorld } from "../../platform/deno_world.ts";
 import { inlinePair } from "../../transport/inline.ts";
 import { Payload } from "../../transport/payload.ts";
 import { settle as settled, tableOf, TestCluster } from "../actors/dispatcher/lib.ts";
+import { openSave } from "../actors/dispatcher/saves.ts";
 import { settle, SOON, spawnProbe, TestNode, TestPair } from "../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 
@@ -287,4 +289,24 @@ Deno.test("a worker that prepares a save cannot add another record to the dispat
   await cluster.ask("clientHeartbeat", { clientId });
   const { jobs } = await cluster.ask("describe", null);
   assert(jobs.some(({ name }) => name === "victim"));
+});
+
+Deno.test("amounts that a worker of a save states do not make the dispatcher's answers malformed", async () => {
+  await using cluster = await TestCluster.start();
+  const { clientId, taskId } = await openSave(cluster);
+  const amount = { elements: Number.MAX_SAFE_INTEGER, sizeBytes: Number.MAX_SAFE_INTEGER };
+  const run = {
+    work: "run",
+    place: 0,
+    attempt: "1",
+    ...amount,
+    restBytes: amount.sizeBytes,
+  } as const;
+  await cluster.ask("getSaveWork", { taskId });
+  await cluster.ask("getSaveWork", { taskId, done: run });
+  await cluster.ask("getSaveWork", { taskId, done: { work: "entry", place: 0, ...amount } });
+  await cluster.restart();
+  const answer = await cluster.ask("clientHeartbeat", { clientId });
+  const { news } = dispatcherAnswers.clientHeartbeat(answer, "dispatcher");
+  assertEquals(news, { kind: "save", progress: { splitsDone: 1, splitsTotal: 900, ...amount } });
 });

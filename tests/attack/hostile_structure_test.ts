@@ -119,11 +119,14 @@ Deno.test("no function of others fills its trainer with the state of an iterator
 
 Deno.test("no worker fills a trainer with the structure of an element", () => {
   const feed = new Feed();
-  const error = assertThrows(() => feed.decode(new Payload(listsFrame(LISTS))), LeatError);
+  const error = assertThrows(
+    () => feed.decode({ element: new Payload(listsFrame(LISTS)) }),
+    LeatError,
+  );
   assertEquals((error as LeatError).code, "resource_exhausted");
   assertStringIncludes((error as LeatError).message, "smaller batch()");
   // The next element is read.
-  assertEquals(feed.decode(new Payload(encodeMessage([7]))), [7]);
+  assertEquals(feed.decode({ element: new Payload(encodeMessage([7])) }), [7]);
 });
 
 Deno.test("errors of a worker that wait for the training loop count with the objects in their details", () => {

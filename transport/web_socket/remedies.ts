@@ -12,6 +12,7 @@ const TLS_AT_PLAIN = /InvalidContentType/;
 
 /** Deno's messages about the certificate of another server, with remedies. */
 const PEER_REMEDIES: readonly (readonly [RegExp, string])[] = [
+  [/pem file/, "the authorities that this program was given are damaged (ca, --ca)"],
   [
     /not valid for name|NotValidForName/,
     "name this host in the server's certificate (subjectAltName), or let the server advertise a name " +

@@ -1,13 +1,18 @@
 /** The items of a split that have arrived at a client, in order. */
 import { bytesOfAnswer } from "../../exactly_once/kept_answers.ts";
 import type { ElementAnswer, StreamPosition } from "../../worker/protocol.ts";
+import type { Arrived } from "../feed.ts";
 
 /** An answer that has a position in the stream. */
-export type Placed = Extract<ElementAnswer, { readonly place?: StreamPosition }> & {
+export type Placed = Extract<Arrived, { readonly place?: StreamPosition }> & {
   readonly place: StreamPosition;
 };
 
-type Passed = Extract<Placed, { readonly kind: "passed" }>;
+export type Passed = Extract<Placed, { readonly kind: "passed" }>;
+
+export function isPlaced(answer: ElementAnswer): answer is Placed {
+  return "place" in answer && answer.place !== undefined;
+}
 
 /**
  * Sorts the items of a split, because answers to concurrent requests arrive in any order. A task

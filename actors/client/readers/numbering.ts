@@ -1,8 +1,8 @@
 /** Element numbers. Consumer i of n reads the elements whose number modulo n is i. */
 import { rowsIn } from "../../../data/deterministic/remainder.ts";
-import { decompressed } from "../../../transport/compression.ts";
-import { decodeElement } from "../../../transport/element.ts";
-import type { ElementAnswer, Own, StreamPosition } from "../../worker/protocol.ts";
+import type { Own } from "../../worker/protocol.ts";
+import { decoded } from "../feed.ts";
+import type { Placed } from "./arrived_split.ts";
 
 /** Where counting begins. */
 export interface Numbering {
@@ -13,8 +13,6 @@ export interface Numbering {
   /** Rows that earlier splits left over, and that wait to fill a batch. */
   readonly carriedRows: number;
 }
-
-type Counted = ElementAnswer & { readonly place: StreamPosition };
 
 /** Counts elements along the stream, split by split. */
 export class StreamNumbers {
@@ -44,12 +42,12 @@ export class StreamNumbers {
    * not, nor do elements that belong to other consumers. Call this for all items, in the order of
    * the stream.
    */
-  count(item: Counted): { readonly number: number; readonly isElement: boolean } {
+  count(item: Placed): { readonly number: number; readonly isElement: boolean } {
     const { place: { index } } = item;
     switch (item.kind) {
       case "remainder":
         this.#elements = index;
-        this.#carriedRows += rowsIn(decodeElement(decompressed(item.element.bytes)));
+        this.#carriedRows += rowsIn(decoded(item).element);
         return { number: this.#first + index, isElement: this.#fillsBatch };
       case "split_end":
         this.#first += this.#elements ?? index;

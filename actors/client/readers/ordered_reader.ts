@@ -13,7 +13,7 @@ import { bytesOfAnswer } from "../../exactly_once/kept_answers.ts";
 import { UNACKNOWLEDGED_MAX } from "../../exactly_once/repeats.ts";
 import { type ElementAnswer, type Own, SOME_CLIENT } from "../../worker/protocol.ts";
 import { BlockedMeter } from "../blocked_meter.ts";
-import { ArrivedSplit, type Placed } from "./arrived_split.ts";
+import { ArrivedSplit, isPlaced, type Passed, type Placed } from "./arrived_split.ts";
 import { StreamNumbers } from "./numbering.ts";
 import type { HeartbeatNews, Reader, ReaderDependencies, TaskChanges } from "./reader.ts";
 import { OpenTask } from "./open_task.ts";
@@ -152,7 +152,10 @@ export class OrderedReader implements Reader {
     // Any task may be assigned the splits of those that are gone, so none pauses.
     if (removed.length > 0) { for (const open of this.#tasks.values()) open.endPause(); }
     for (const task of added) {
-      const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { onUnreachable() {} });
+      const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, {
+        faultOf: (answer, wanted) => this.#faultOf(answer, wanted),
+        onUnreachable() {},
+      });
       const open = new OpenTask(task, fetcher);
       this.#tasks.set(task.taskId, open);
       this.#offer(open);
@@ -330,21 +333,18 @@ export class OrderedReader implements Reader {
       const answer = await open.fetcher.fetch(wanted).catch(failedAnswer);
       open.inFlight--;
       this.#offer(open);
-      this.#came(open, answer, wanted);
+      this.#came(open, answer, wanted.upTo);
     });
   }
 
-  #came(open: OpenTask, answer: ElementAnswer, wanted: WantedSplit): void {
-    const { upTo = this.#head } = wanted;
+  #came(open: OpenTask, answer: ElementAnswer, upTo = this.#head): void {
     if (answer.kind !== "later") open.resetPause();
-    if ("place" in answer && answer.place !== undefined) {
-      const fault = this.#faultOf(answer as Placed, wanted);
-      if (fault === undefined) this.#arrive(answer as Placed);
-      else this.#deps.feed.fail(faulty(open, fault));
-    } else if (answer.kind === "error") this.#deps.feed.fail(LeatError.fromWire(answer.error));
+    if (isPlaced(answer)) this.#arrive(answer);
+    else if (answer.kind === "error") this.#deps.feed.fail(LeatError.fromWire(answer.error));
     else if (answer.kind === "later") this.#pause(open, (answer.from ?? upTo + 1) - 1);
     else if (answer.kind === "end" && !open.ended) {
       open.ended = true;
+      this.#deps.unread.ended(open.task);
       if (this.#lacksTasks) this.#deps.refresh();
     }
     this.pump();
@@ -365,11 +365,29 @@ export class OrderedReader implements Reader {
    * How an answer breaks the protocol; undefined if it does not. Without this check, a worker could
    * fill the memory.
    */
-  #faultOf({ place: { sequence } }: Placed, { upTo = Infinity }: WantedSplit): string | undefined {
+  #faultOf(answer: ElementAnswer, { upTo = Infinity, own }: WantedSplit): string | undefined {
+    const { kind } = answer;
+    if (kind === "later" && (answer.from ?? upTo + 1) <= upTo) {
+      return `"later" as the answer to a request for splits up to ${upTo}`;
+    }
+    if (kind === "end" || kind === "later" || kind === "error" && !isPlaced(answer)) return;
+    if (!isPlaced(answer)) return `"${kind}" without a position in the stream`;
+    const { place: { sequence, index } } = answer;
     if (sequence > upTo) return `split ${sequence}, but only splits up to ${upTo} were requested`;
+    if (sequence >= this.#total) return `split ${sequence} of a stream of ${this.#total} splits`;
+    if (kind === "passed" && !this.#isOthers(answer, own)) {
+      return `no elements from ${sequence}.${index} on, though this reader may need them`;
+    }
     const { items = 0, bytes = 0 } = this.#splits.get(sequence)?.early ?? {};
     if (items < EARLY_ITEMS_MAX && bytes < EARLY_BYTES_MAX) return undefined;
     return `${items} items of split ${sequence}, but not the item before them`;
+  }
+
+  /** Whether a run of elements has none of this consumer. */
+  #isOthers({ place, count }: Passed, own: Own | undefined): boolean {
+    if (own?.sequence !== place.sequence) return false;
+    for (let i = 0; i < count; i++) if (this.#isOwn(own.number + place.index + i)) return false;
+    return count > 0;
   }
 
   #arrive(answer: Placed): void {
@@ -448,13 +466,6 @@ function producedDifferently(sequence: number): LeatError {
       "another number of elements. Its file has changed while it was read, or a function gives " +
       "different results each time. Begin again with files that do not change",
     { details: { sequence } },
-  );
-}
-
-function faulty({ task: { worker } }: OpenTask, fault: string): LeatError {
-  return new LeatError(
-    "data_loss",
-    `The worker "${worker}" broke the protocol: it sent ${fault}`,
   );
 }
 

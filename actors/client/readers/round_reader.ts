@@ -189,7 +189,7 @@ export class RoundReader implements Reader {
     }
     for (const task of added) {
       const onUnreachable = () => this.#lost(open);
-      const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { onUnreachable });
+      const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { faultOf, onUnreachable });
       const open: ServingTask = { task, fetcher, lost: false };
       this.#tasks.set(task.taskId, open);
     }
@@ -398,6 +398,11 @@ export class RoundReader implements Reader {
       ? "worker"
       : "schedule";
   }
+}
+
+function faultOf({ kind }: ElementAnswer): string | undefined {
+  const isFit = kind === "element" || kind === "error" || kind === "end" || kind === "skip";
+  return isFit ? undefined : `"${kind}" as the answer to a request for a round`;
 }
 
 /** Whether the scheduler is gone. For a finished round it would answer `failed_precondition`. */

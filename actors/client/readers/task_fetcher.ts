@@ -18,6 +18,7 @@ import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../../exactly_once/fetcher.ts";
 import { sleep } from "../../runtime/timers.ts";
 import type { BandwidthFigures, ElementAnswer } from "../../worker/protocol.ts";
+import { type Arrived, REPLACE_WORKER, unreadable } from "../feed.ts";
 import type { ReaderDependencies } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
 import { warnUnreached } from "../unreached.ts";
@@ -36,6 +37,8 @@ const PROBE_MAX_MS = 1_000;
 type WithElement = Extract<ElementAnswer, { readonly element: Payload }>;
 
 interface TaskFetcherOptions {
+  /** What is wrong with an answer that no task gives to such a request; undefined: nothing. */
+  readonly faultOf: (answer: ElementAnswer, wanted: Wanted) => string | undefined;
   readonly onUnreachable: () => void;
   /**
    * Called when the task can be reached again. Resolves when the client has space for its elements.
@@ -48,6 +51,8 @@ export class TaskFetcher {
   readonly #task: TaskSource;
   readonly #options: TaskFetcherOptions;
   readonly #fetcher: ElementFetcher;
+  /** Names the worker and its task in errors. */
+  readonly #name: string;
   readonly #isFar: boolean;
   readonly #bandwidth = new BandwidthMeter();
   readonly #tuner = new RequestTuner();
@@ -75,6 +80,7 @@ export class TaskFetcher {
   ) {
     this.#deps = deps;
     this.#task = task;
+    this.#name = `Worker "${task.worker}" at ${task.source.node} (task ${task.taskId})`;
     this.#options = options;
     const { context } = deps;
     const { trainerId, consumerIndex, requestTimeoutMs = REQUEST_TIMEOUT_MS, isFar } = deps.options;
@@ -115,16 +121,25 @@ export class TaskFetcher {
     };
   }
 
-  /** See {@linkcode ElementFetcher.fetch}. A failed decompression gives an `error` answer. */
-  async fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
+  /**
+   * See {@linkcode ElementFetcher.fetch}. A failed decompression gives an `error` answer. An answer
+   * that breaks the protocol fails the feed.
+   */
+  async fetch(wanted: Wanted = {}): Promise<Arrived> {
     const { world } = this.#deps.context;
     const askedMs = world.nowMs();
     this.#outstanding++;
     try {
       const bandwidth = this.#bandwidthNews(askedMs);
       const request = bandwidth === undefined ? wanted : { ...wanted, bandwidth };
-      const answer = await this.#fetcher.fetch(request);
+      const answer = await this.#fetcher.fetch(request).catch((error) => this.#failed(error));
+      this.#check(answer, wanted);
       this.#deps.unread.answered(this.#task);
+      if (answer.kind === "later") {
+        // A worker that answers much too early must not keep this client busy.
+        const earlyMs = askedMs + (wanted.waitMs ?? 0) / 2 - world.nowMs();
+        if (earlyMs > 0) await sleep(this.#deps.context, earlyMs);
+      }
       return "element" in answer ? this.#unpacked(this.#noted(answer, askedMs)) : answer;
     } finally {
       this.#outstanding--;
@@ -140,6 +155,26 @@ export class TaskFetcher {
   leave(): void {
     this.#left = true;
     this.#fetcher.leave();
+  }
+
+  /** @throws {LeatError} why a request failed, with the name of the worker. */
+  #failed(cause: unknown): never {
+    const { code, message, details } = LeatError.from(cause);
+    if (code === "cancelled") throw cause;
+    const options = { ...definedFields({ details }), cause };
+    throw new LeatError(code, `${this.#name} cannot be read: ${message}`, options);
+  }
+
+  /** @throws {LeatError} `data_loss`, which the training loop gets, too. */
+  #check(answer: ElementAnswer, wanted: Wanted): void {
+    const fault = this.#options.faultOf(answer, wanted);
+    if (fault === undefined) return;
+    const error = new LeatError(
+      "data_loss",
+      `${this.#name} broke the protocol: it sent ${fault}. ${REPLACE_WORKER}`,
+    );
+    this.#deps.feed.fail(error);
+    throw error;
   }
 
   #noted(answer: WithElement, askedMs: number): WithElement {
@@ -162,7 +197,8 @@ export class TaskFetcher {
     return answer;
   }
 
-  #unpacked(answer: WithElement): ElementAnswer {
+  #unpacked(received: WithElement): Arrived {
+    const answer = { ...received, sender: this.#name };
     const { bytes } = answer.element;
     if (!isCompressed(bytes)) {
       this.#bytes += bytes.byteLength;
@@ -180,7 +216,7 @@ export class TaskFetcher {
       this.#unpackedBytes += element.byteLength;
       return { ...answer, element };
     } catch (error) {
-      return this.#damaged(answer, LeatError.from(error));
+      return this.#damaged(answer, error);
     } finally {
       const ms = world.nowMs() - startMs;
       this.#unpackMs += ms;
@@ -188,17 +224,11 @@ export class TaskFetcher {
     }
   }
 
-  #damaged({ kind, place }: WithElement, cause: LeatError): ElementAnswer {
-    const { worker, taskId, source } = this.#task;
-    const error = new LeatError(
-      cause.code,
-      `An element of worker "${worker}" at ${source.node} (task ${taskId}) cannot be unpacked: ` +
-        cause.message,
-      { cause },
-    );
+  #damaged(answer: WithElement & Arrived, cause: unknown): Arrived {
+    const { kind, place } = answer;
     return {
       kind: "error",
-      error: error.toWire(),
+      error: unreadable(answer, cause).toWire(),
       ...definedFields({ place }),
       // Without these rows, the batches after them would hold other rows, under other numbers.
       ...(kind === "remainder" ? { isFinal: true } : {}),

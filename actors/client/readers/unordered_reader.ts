@@ -4,7 +4,7 @@ import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 import { type FencedRef, sameActor } from "../../runtime/ref.ts";
-import { isSourceGone, refusedAnswer } from "../../exactly_once/fetcher.ts";
+import { isSourceGone, refusedAnswer, type Wanted } from "../../exactly_once/fetcher.ts";
 import { type ElementAnswer, isFinal } from "../../worker/protocol.ts";
 import { LongPollWait } from "./long_poll_wait.ts";
 import {
@@ -160,6 +160,7 @@ export class UnorderedReader implements Reader {
     this.#live++;
     this.#wanted += REQUESTS_START;
     const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, {
+      faultOf,
       onUnreachable: () => this.#unreachable(open),
       whenRoom: () => this.#slotAt(open),
     });
@@ -328,7 +329,10 @@ export class UnorderedReader implements Reader {
       open.fromTurn = this.#turn + open.passed;
     } else open.passed = 0;
     const isNews = answer.kind === "end" && !open.ended;
-    if (isNews) this.#end(open);
+    if (isNews) {
+      this.#end(open);
+      this.#deps.unread.ended(open.task);
+    }
     // Before `feed.push`: if the loop takes the element at once, `pump` may ask this task again.
     this.#offer(open);
     if (isFinal(answer)) feed.fail(LeatError.fromWire(answer.error));
@@ -352,6 +356,12 @@ export class UnorderedReader implements Reader {
   #endIfDone(): void {
     if (this.#finished && this.#live === 0 && this.#inFlight === 0) this.#deps.feed.end();
   }
+}
+
+function faultOf({ kind }: ElementAnswer, { waitMs }: Wanted): string | undefined {
+  const isFit = kind === "element" || kind === "error" || kind === "end" ||
+    kind === "later" && waitMs !== undefined;
+  return isFit ? undefined : `"${kind}" as the answer to a request for any element`;
 }
 
 /** The answer for a failed request. A lost task only ends: the dispatcher replaces its worker. */

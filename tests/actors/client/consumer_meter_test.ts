@@ -66,7 +66,7 @@ Deno.test("Feed.decode counts as neither waiting nor training", () => {
   const fed = feed.take();
   if (fed instanceof Promise || fed.kind !== "element") throw new Error("It is there");
   const takenMs = nowMs;
-  assertEquals(feed.decode(fed.element), { x: 1 });
+  assertEquals(feed.decode(fed), { x: 1 });
   const decodedMs = nowMs - takenMs;
   const { decodingMs, trainingMs, waitingMs } = meter.figures;
   assertEquals(decodingMs, 10);

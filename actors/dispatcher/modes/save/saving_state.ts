@@ -107,7 +107,7 @@ export function runWritten(tables: Tables, record: RecordOf<"save_run_written">)
   saving.assigned = saving.assigned.filter((at) => at !== run);
   saving.written = [...saving.written, { first, count, attempt }].sort((a, b) => a.first - b.first);
   saving.splits += count;
-  saving.runBytes = (saving.runBytes ?? saving.sizeBytes) + sizeBytes + restBytes;
+  saving.runBytes = sumOf(saving.runBytes ?? saving.sizeBytes, sizeBytes, restBytes);
   survived(iteration, (place) => place === first);
   add(saving, record);
 }
@@ -174,6 +174,11 @@ interface SavedAmount {
 }
 
 function add(saving: Saving, { elements, sizeBytes }: SavedAmount): void {
-  saving.elements += elements;
-  saving.sizeBytes += sizeBytes;
+  saving.elements = sumOf(saving.elements, elements);
+  saving.sizeBytes = sumOf(saving.sizeBytes, sizeBytes);
+}
+
+/** A sum of amounts that workers state. It stays a count, whatever they state. */
+function sumOf(...amounts: readonly number[]): number {
+  return Math.min(Number.MAX_SAFE_INTEGER, amounts.reduce((sum, amount) => sum + amount));
 }

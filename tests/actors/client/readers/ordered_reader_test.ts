@@ -258,10 +258,19 @@ Deno.test("an ordered reader keeps only the longest of overlapping passed runs",
   ) {
     const world = new SteppedWorld(() => Promise.reject(new Error("there is no journal")));
     const refreshMs = 1_000;
-    await using bench = new ReaderBench({ total: 2, bufferBytesMax: 10_000, refreshMs, world });
+    await using bench = new ReaderBench({
+      ...{ total: 2, bufferBytesMax: 10_000, refreshMs, world },
+      // The first seven elements are those of other consumers.
+      numConsumers: 8,
+      ordered: { numbering: { first: 1, batchSize: null, carriedRows: 0 } },
+    });
     const end = runs.at(-1) as { place: { index: number } };
     const missing = Promise.withResolvers<ElementAnswer>();
-    bench.addTask(() => runs.shift() ?? missing.promise);
+    bench.addTask(async ({ upTo }) => {
+      const next = runs.shift() ?? await missing.promise;
+      const isAhead = upTo === 0 && "place" in next && next.place!.sequence > 0;
+      return isAhead ? { kind: "later", from: 1 } : next;
+    });
     const fed: unknown[] = [];
     const rest = bench.rest().then((all) => fed.push(...all), (error) => fed.push(codeOf(error)));
     await settle();

@@ -42,7 +42,7 @@ async function warningsAfter(
       const options = { dispatcher: dispatcherAt("dispatcher"), parameters };
       const deps = { context, options, unread: new UnreadTasks() } as unknown as ReaderDependencies;
       const task = { taskId: 1, worker: "w", source };
-      fetcher.resolve(new TaskFetcher(deps, 1, task, { onUnreachable() {} }));
+      fetcher.resolve(new TaskFetcher(deps, 1, task, { faultOf() {}, onUnreachable() {} }));
       return { handlers: {} };
     },
   });

@@ -396,7 +396,7 @@ testInVirtualTime(
     const failed = await bench.feed.take();
     assert(failed.kind === "error");
     assertEquals(failed.error.code, "data_loss");
-    assertStringIncludes(failed.error.message, 'worker "w0" at bench (task 0)');
+    assertStringIncludes(failed.error.message, 'Worker "w0" at bench (task 0)');
     for (let element = 0; element < 2; element++) {
       const fed = await bench.feed.take();
       assert(fed.kind === "element");
@@ -426,7 +426,7 @@ testInVirtualTime(
     const next = async () => {
       const fed = await bench.feed.take();
       assert(fed.kind === "element");
-      return bench.feed.decode(fed.element) as { x: Uint8Array };
+      return bench.feed.decode(fed) as { x: Uint8Array };
     };
     const error = await assertRejects(next, LeatError) as LeatError;
     assertEquals(error.code, "data_loss");
