@@ -61,6 +61,7 @@ export function createCache(
       stats: () => cache.stats(),
       askAgain: () => ({ acknowledged: cache.askAgain() }),
       isRead: () => cache.isRead(),
+      haveAllLeft: () => cache.haveAllLeft(),
       resize: ({ windowBytesMax }) => {
         cache.resize(windowBytesMax);
         return null;
@@ -163,6 +164,11 @@ class Cache {
       !this.#window.atFront(trainerId) && this.#repeats.hasHeard(reader, PRESSED_IDLE_MS)
     );
     return !isBehind && this.#acknowledging.settle();
+  }
+
+  /** See `ProxyProtocol.haveAllLeft`. */
+  haveAllLeft(): boolean {
+    return !this.#trainers.keys().some((reader) => this.#repeats.hasHeard(reader, PRESSED_IDLE_MS));
   }
 
   resize(windowBytesMax: number): void {

@@ -64,6 +64,7 @@ export function createReads(
       stats: () => reads.stats(),
       askAgain: () => ({ acknowledged: reads.askAgain() }),
       isRead: () => reads.isRead(),
+      haveAllLeft: () => reads.haveAllLeft(),
     },
     checks: roundSourceChecks,
     access: roundSourceAccess,
@@ -169,8 +170,12 @@ class Reads {
 
   /** See `ProxyProtocol.isRead`. All consumers must hold what is in a round: no loop gets less. */
   isRead(): boolean {
-    const haveAllLeft = this.#hasReaders && this.#readers.size === 0;
-    return haveAllLeft || !this.#holdsNext && !this.#rounds.isAnyOpen;
+    return this.haveAllLeft() || !this.#holdsNext && !this.#rounds.isAnyOpen;
+  }
+
+  /** See `ProxyProtocol.haveAllLeft`. */
+  haveAllLeft(): boolean {
+    return this.#hasReaders && this.#readers.size === 0;
   }
 
   stop(): void {

@@ -237,6 +237,11 @@ export interface ProxyProtocol extends ElementSourceProtocol, ElementReaderProto
    * proxy got of it. A cache does not wait for a trainer that has been silent for two minutes.
    */
   isRead(request: null): boolean;
+  /**
+   * Answers whether all trainers have left, so that the proxy takes nothing of the task. A cache counts
+   * those that have been silent for two minutes; a scheduler waits for its first one.
+   */
+  haveAllLeft(request: null): boolean;
 }
 
 /** Sharing: what the cache of a task can be asked. */

@@ -38,6 +38,7 @@ const proxyAccess: Access<ProxyProtocol> = {
   ...elementSourceAccess,
   ...elementReaderAccess,
   isRead: ["worker"],
+  haveAllLeft: ["worker"],
 };
 
 export const cacheAccess: Access<CacheProtocol> = {

@@ -77,6 +77,7 @@ export const cacheChecks = checksOf<CacheProtocol>()({
   ...elementSource,
   askAgain: nothing,
   isRead: nothing,
+  haveAllLeft: nothing,
   resize: object({ windowBytesMax: figure }),
 });
 
@@ -85,5 +86,6 @@ export const roundSourceChecks = checksOf<RoundSourceProtocol>()({
   ...elementSource,
   askAgain: nothing,
   isRead: nothing,
+  haveAllLeft: nothing,
   confirm: object({ consumerIndex: count, round: count, absent: optional(list(count)) }),
 });

@@ -142,12 +142,16 @@ class Worker {
   async #drainTask(held: HeldTask, timeoutMs: number): Promise<boolean> {
     const untilMs = this.#context.world.nowMs() + timeoutMs;
     const { definition: { taskId } } = held;
+    let isOver = false;
+    const fetched = this.#context.ask(held.task, "drain", null, { timeoutMs })
+      .finally(() => isOver = true);
     try {
-      await this.#context.ask(held.task, "drain", null, { timeoutMs });
+      // Nobody fetches what the task of an abandoned proxy holds.
+      await Promise.race([fetched, this.#abandoned(held, () => isOver)]);
     } catch {
       return false;
     }
-    if (endsWithDrain(held)) this.#context.run(() => this.#dropDrained(held));
+    if (isOver && endsWithDrain(held)) this.#context.run(() => this.#dropDrained(held));
     while (this.#tasks.get(taskId) === held && !held.failed && !await this.#isRead(held)) {
       if (this.#context.world.nowMs() >= untilMs) return false;
       await sleep(this.#context, READ_RETRY_MS);
@@ -170,12 +174,27 @@ class Worker {
     this.wake();
   }
 
+  /**
+   * Resolves when all trainers have left the task's cache or scheduler; never for a task without one.
+   * @param isOver Whether nobody waits for that any more.
+   */
+  async #abandoned(held: HeldTask, isOver: () => boolean): Promise<void> {
+    while (!isOver() && held.source !== held.task) {
+      if (await this.#askProxy(held, "haveAllLeft")) return;
+      await sleep(this.#context, READ_RETRY_MS);
+    }
+    await new Promise(() => {});
+  }
+
   /** Whether trainers have read all that a drained task's cache or scheduler holds. */
-  async #isRead({ task, source }: HeldTask): Promise<boolean> {
-    if (source === task) return true;
+  async #isRead(held: HeldTask): Promise<boolean> {
+    return held.source === held.task || await this.#askProxy(held, "isRead");
+  }
+
+  async #askProxy({ source }: HeldTask, question: "isRead" | "haveAllLeft"): Promise<boolean> {
     if (source === undefined) return false;
     const proxy = source as FencedRef<ProxyProtocol>;
-    return await this.#context.ask(proxy, "isRead", null, { timeoutMs: HEARTBEAT_ATTEMPT_MS })
+    return await this.#context.ask(proxy, question, null, { timeoutMs: HEARTBEAT_ATTEMPT_MS })
       .catch(() => false);
   }
 

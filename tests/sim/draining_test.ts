@@ -299,6 +299,38 @@ Deno.test("a draining worker waits for trainers that are behind in a shared wind
   assertEquals(taken["slow"], taken["fast"]);
 });
 
+Deno.test("a draining worker does not wait for trainers that have all left its window or rounds", async () => {
+  const jobs: Record<string, Partial<DistributeOptions>> = {
+    window: { sharing: { trainerId: "trainer" } },
+    rounds: { numConsumers: 1, consumerIndex: 0 },
+  };
+  for (const [jobName, options] of Object.entries(jobs)) {
+    const cluster = new SimCluster({ seed: 1n, faults: NO_FAULTS });
+    using readings = new Readings();
+    cluster.addNode(DISPATCHER_NODE, bootDispatcher());
+    cluster.addNode("worker", bootWorker());
+    const operator = cluster.addNode("operator", () => {});
+    const reading = readings.open(
+      cluster.addNode("trainer", () => {}),
+      (service) => Dataset.range(ELEMENTS).repeat().distribute({ service, jobName, ...options }),
+    );
+    let hasLeft = false;
+    const leave = async () => {
+      await reading.next();
+      await reading.return();
+      hasLeft = true;
+    };
+    leave().catch(() => {});
+    await cluster.run({ until: () => hasLeft, timeMaxMs: 60_000 });
+    let isDrained: boolean | undefined;
+    operator.system.ask(workerAt("worker"), "drain", { timeoutMs: DRAIN_MS }, {
+      timeoutMs: 2 * DRAIN_MS,
+    }).then((answer) => isDrained = answer);
+    await runFor(cluster, SHORT_DRAIN_MS);
+    assertEquals(isDrained, true, jobName);
+  }
+});
+
 Deno.test("a share of a draining worker waits for the worker's next life", async () => {
   using readings = new Readings();
   const cluster = await startDraining(readings);
