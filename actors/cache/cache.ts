@@ -168,7 +168,10 @@ class Cache {
 
   /** See `ProxyProtocol.haveAllLeft`. */
   haveAllLeft(): boolean {
-    return !this.#trainers.keys().some((reader) => this.#repeats.hasHeard(reader, PRESSED_IDLE_MS));
+    const isRead = this.#trainers.keys().some((reader) =>
+      this.#repeats.hasHeard(reader, PRESSED_IDLE_MS)
+    );
+    return this.#produced > 0 && !isRead;
   }
 
   resize(windowBytesMax: number): void {

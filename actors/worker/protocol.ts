@@ -238,8 +238,8 @@ export interface ProxyProtocol extends ElementSourceProtocol, ElementReaderProto
    */
   isRead(request: null): boolean;
   /**
-   * Answers whether all trainers have left, so that the proxy takes nothing of the task. A cache counts
-   * those that have been silent for two minutes; a scheduler waits for its first one.
+   * Answers whether all trainers have left, so that the proxy takes nothing of the task. It waits for
+   * its first one. A cache counts those as gone that have been silent for two minutes.
    */
   haveAllLeft(request: null): boolean;
 }
