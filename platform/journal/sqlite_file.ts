@@ -53,7 +53,7 @@ export function createIfMissing(path: string): void {
   if (remaining !== "") {
     throw new LeatError(
       "data_loss",
-      `${path} is missing, but its ${remaining} is there: restore all of them from a copy, or ` +
+      `${path} is missing, but not ${remaining}: restore all of them from a copy, or ` +
         `remove ${remaining} to start an empty log`,
     );
   }
