@@ -4,9 +4,9 @@
  * handling.
  */
 import { LeatError } from "../core/error.ts";
+import { Fifo } from "../core/fifo.ts";
 import { copyBody } from "../actors/runtime/body.ts";
 import type { Envelope } from "../actors/runtime/envelope.ts";
-import { Fifo } from "../actors/runtime/fifo.ts";
 import { SAME_PROCESS } from "../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import type { World } from "../actors/runtime/world.ts";

@@ -4,8 +4,8 @@
  * a number. Payloads are transferred.
  */
 import { LeatError, type WireError } from "../core/error.ts";
+import { Fifo } from "../core/fifo.ts";
 import type { Envelope } from "../actors/runtime/envelope.ts";
-import { Fifo } from "../actors/runtime/fifo.ts";
 import { SAME_PROCESS } from "../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import type { Ref } from "../actors/runtime/ref.ts";

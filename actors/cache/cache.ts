@@ -7,8 +7,8 @@
  * trainer sees a subsequence of one stream, in order, and a fast one never waits for a slow one.
  */
 import { LeatError } from "../../core/error.ts";
+import { Fifo } from "../../core/fifo.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
-import { Fifo } from "../runtime/fifo.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import { ElementFetcher, isSourceGone, refusedAnswer } from "../exactly_once/fetcher.ts";
 import { FinalAcknowledgements } from "../exactly_once/final_acknowledgements.ts";

@@ -1,5 +1,6 @@
 /** The bounded buffer between a client actor and its training loop. */
 import { LeatError } from "../../core/error.ts";
+import { Fifo } from "../../core/fifo.ts";
 import { noteMemory } from "../../data/elements/released.ts";
 import { LARGE_FROM_BYTES } from "../../transport/codec.ts";
 import { decompressed } from "../../transport/compression.ts";
@@ -8,7 +9,6 @@ import type { ServiceStats } from "../../data/iterators/stats.ts";
 import { Payload } from "../../transport/payload.ts";
 import type { ClientFigures } from "../dispatcher/protocol_figures.ts";
 import { bytesOfAnswer } from "../exactly_once/kept_answers.ts";
-import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
 import { ConsumerMeter } from "./consumer_meter.ts";
 

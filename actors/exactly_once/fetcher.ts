@@ -3,10 +3,10 @@
  * acknowledges answers, and repeats requests whose answers are lost.
  */
 import { LeatError, type WireError } from "../../core/error.ts";
+import { Fifo } from "../../core/fifo.ts";
 import { definedFields } from "../../core/tree.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import { mayBeTakenLater } from "../runtime/asking/asks.ts";
-import { Fifo } from "../runtime/fifo.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { Timer } from "../runtime/world.ts";
 import type {

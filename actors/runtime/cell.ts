@@ -1,5 +1,6 @@
 /** A cell is one incarnation of an actor: its mailbox, message handling, timers and end. */
 import { LeatError } from "../../core/error.ts";
+import { Fifo } from "../../core/fifo.ts";
 import type { Actor, ActorContext, AskOptions, ChildSpec, WatchDown } from "./actor.ts";
 import { refusalBy } from "./access.ts";
 import { type Answer, Answers } from "./asking/answers.ts";
@@ -8,7 +9,6 @@ import type { CellSystem } from "./cell_system.ts";
 import { CellTimer } from "./timers.ts";
 import type { Check } from "./checks.ts";
 import type { AskEnvelope, TellEnvelope } from "./envelope.ts";
-import { Fifo } from "./fifo.ts";
 import { type Identity, senderKeyOf } from "./identity.ts";
 import type { ActorInfo } from "./inspection.ts";
 import { ReceiveMarks, SendNumbers } from "./asking/numbering.ts";

@@ -88,22 +88,35 @@ export function resizeImage<D extends ImageDType>(
   const rows = tapsOf(height, newHeight, method, antialias);
   // First within rows, into [height, newWidth, channels]; then within columns.
   const wide = new Float32Array(height * newWidth * channels);
-  resample(image.data, wide, columns, { outer: height, from: width, to: newWidth, step: channels });
+  const isUsed = usedBy(rows, height);
+  const axis = { outer: height, from: width, to: newWidth, step: channels };
+  resample(image.data, wide, columns, axis, (row) => isUsed[row] === 1);
   const values = new Float32Array(newHeight * newWidth * channels);
   const step = newWidth * channels;
   resample(wide, values, rows, { outer: 1, from: height, to: newHeight, step });
   return imageOf(image.dtype, { height: newHeight, width: newWidth, channels }, values);
 }
 
-/** Resamples the middle axis of [outer, from, step]. */
+/** For each of `count` old pixels along an axis: 1 if a new one is computed from it. */
+function usedBy({ count: taps, first, weights }: Taps, count: number): Uint8Array {
+  const used = new Uint8Array(count);
+  for (const [i, weight] of weights.entries()) {
+    if (weight !== 0) used[first[Math.floor(i / taps)]! + i % taps] = 1;
+  }
+  return used;
+}
+
+/** Resamples the middle axis of [outer, from, step], where `outer` is wanted. */
 function resample(
   from: ArrayLike<number>,
   into: Float32Array,
   { count, first, weights }: Taps,
   axis: { outer: number; from: number; to: number; step: number },
+  isWanted = (_outer: number) => true,
 ): void {
   const { step } = axis;
   for (let outer = 0; outer < axis.outer; outer++) {
+    if (!isWanted(outer)) continue;
     for (let i = 0; i < axis.to; i++) {
       const to = (outer * axis.to + i) * step;
       for (let tap = 0; tap < count; tap++) {

@@ -6,6 +6,7 @@ import {
   saveOutcome,
 } from "../elements/answer.ts";
 import { LeatError } from "../../core/error.ts";
+import { Fifo } from "../../core/fifo.ts";
 import { checkInteger, checkOptionalBoolean, optionsOf } from "../check.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
 import type { IteratorContext } from "../context.ts";
@@ -148,7 +149,7 @@ function withBufferBelow(state: { readonly input: unknown }): PrefetchState {
 export class PrefetchIterator extends UnaryIterator {
   readonly #limit: Setting;
   readonly #meter: BufferMeter;
-  readonly #buffer: Arrived[] = [];
+  readonly #buffer = new Fifo<Arrived>();
   #pending: Promise<void> | undefined;
   #background = false;
   #inputWaits = false;
@@ -288,7 +289,8 @@ export class PrefetchIterator extends UnaryIterator {
     });
     await this.#pending;
     return {
-      buffer: this.#buffer.filter((arrived) => arrived.value !== END && isOfStream(arrived))
+      buffer: [...this.#buffer]
+        .filter((arrived) => arrived.value !== END && isOfStream(arrived))
         .map((arrived) => saveOutcome(arrived, arrived.token)),
     };
   }
@@ -303,7 +305,7 @@ export class PrefetchIterator extends UnaryIterator {
 
   protected override release(): void {
     super.release();
-    this.#buffer.length = 0;
+    this.#buffer.clear();
     this.#inputEnded = true;
     this.#meter.holds(0);
   }

@@ -1,6 +1,6 @@
 /** Calls Python functions in a pool of processes. Calls made at the same time share requests. */
-import { Fifo } from "../../actors/runtime/fifo.ts";
 import { LeatError, type LeatErrorCode, type WireError } from "../../core/error.ts";
+import { Fifo } from "../../core/fifo.ts";
 import type { PythonCallee, PythonRunner } from "../../data/host.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import type { PythonPool } from "./python_pool.ts";

@@ -5,9 +5,9 @@
  * Identities take turns, and so do the pipelines of each.
  */
 import { dirname } from "node:path";
-import { Fifo } from "../../actors/runtime/fifo.ts";
 import { Turns } from "../../actors/worker/runner/turns.ts";
 import { LeatError } from "../../core/error.ts";
+import { Fifo } from "../../core/fifo.ts";
 import type { PythonBatch, PythonPool } from "./python_pool.ts";
 import type { PythonLimits, PythonProcess } from "./python_process.ts";
 

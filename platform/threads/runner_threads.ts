@@ -1,8 +1,8 @@
 /** Runners on threads: a user function that spins or throws harms only its own thread. */
 import * as comlink from "comlink";
-import { Fifo } from "../../actors/runtime/fifo.ts";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
+import { Fifo } from "../../core/fifo.ts";
 import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import type {
   CompressionWish,

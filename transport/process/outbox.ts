@@ -2,7 +2,7 @@
  * The sending half of a link between two processes: messages leave in the order in which they were
  * added. Small ones go through the pipe, several in one system call. Large ones go through slots.
  */
-import { Fifo } from "../../actors/runtime/fifo.ts";
+import { Fifo } from "../../core/fifo.ts";
 import type { LinkLimits } from "../limits.ts";
 import { WaterMarks } from "../water_marks.ts";
 import {

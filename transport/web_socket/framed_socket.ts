@@ -9,7 +9,7 @@
 import { joined } from "../../core/bytes.ts";
 import { shownText } from "../../core/shown_text.ts";
 import { LeatError } from "../../core/error.ts";
-import { Fifo } from "../../actors/runtime/fifo.ts";
+import { Fifo } from "../../core/fifo.ts";
 import type { Random, Timer, World } from "../../actors/runtime/world.ts";
 import { buffersBeingWritten } from "../payload.ts";
 import { closeConnection, type Conn, writeAll } from "./connection.ts";

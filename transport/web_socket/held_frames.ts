@@ -1,6 +1,6 @@
 /** Frames that a link has received and opens later. */
 import { LeatError } from "../../core/error.ts";
-import { Fifo } from "../../actors/runtime/fifo.ts";
+import { Fifo } from "../../core/fifo.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
 import { WINDOW_BYTES } from "./outbox.ts";

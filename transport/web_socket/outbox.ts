@@ -1,5 +1,5 @@
 /** The sending half of a link: chooses the next frames for the socket, and limits them. */
-import { Fifo } from "../../actors/runtime/fifo.ts";
+import { Fifo } from "../../core/fifo.ts";
 import type { LinkLimits } from "../limits.ts";
 import { WaterMarks } from "../water_marks.ts";
 import {

@@ -1,5 +1,5 @@
 /** Messages of one link that wait until its peer, or others of its identity, have read more. */
-import { Fifo } from "../../actors/runtime/fifo.ts";
+import { Fifo } from "../../core/fifo.ts";
 import { type PreparedMessage, prepareMessage } from "../codec.ts";
 import type { Unread } from "./unread.ts";
 

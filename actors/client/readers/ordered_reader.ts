@@ -4,10 +4,10 @@
  * requested.
  */
 import { LeatError } from "../../../core/error.ts";
+import { Fifo } from "../../../core/fifo.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import type { OrderedReport } from "../../dispatcher/protocol_heartbeats.ts";
 import type { Reported } from "../../dispatcher/protocol_metrics.ts";
-import { Fifo } from "../../runtime/fifo.ts";
 import { isSourceGone, refusedAnswer } from "../../exactly_once/fetcher.ts";
 import { bytesOfAnswer } from "../../exactly_once/kept_answers.ts";
 import { UNACKNOWLEDGED_MAX } from "../../exactly_once/repeats.ts";

@@ -1,8 +1,8 @@
 /** Reads all tasks at once, in the order of arrival: a slow task delays only itself. */
 import { LeatError } from "../../../core/error.ts";
+import { Fifo } from "../../../core/fifo.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
-import { Fifo } from "../../runtime/fifo.ts";
 import { type FencedRef, sameActor } from "../../runtime/ref.ts";
 import { isSourceGone, refusedAnswer, type Wanted } from "../../exactly_once/fetcher.ts";
 import { type ElementAnswer, isFinal } from "../../worker/protocol.ts";

@@ -3,7 +3,7 @@
  * task ends, or at its deadline.
  */
 import { LeatError } from "../../../core/error.ts";
-import { Fifo } from "../../runtime/fifo.ts";
+import { Fifo } from "../../../core/fifo.ts";
 
 interface WaitingRequest<A> {
   /** When its sender gives up, in monotonic ms. */

@@ -1,7 +1,7 @@
 /** The scheduler of a node: queues the actors that have messages, and the envelopes between them. */
+import { Fifo } from "../../../core/fifo.ts";
 import type { Cell } from "../cell.ts";
 import type { Envelope } from "../envelope.ts";
-import { Fifo } from "../fifo.ts";
 import { type Identity, SAME_PROCESS } from "../identity.ts";
 import type { World } from "../world.ts";
 

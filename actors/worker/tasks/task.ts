@@ -1,9 +1,9 @@
 /** A task: runs one pipeline on one worker, a little ahead of requests, and serves clients round-robin. */
 import { LeatError } from "../../../core/error.ts";
+import { Fifo } from "../../../core/fifo.ts";
 import { MODE_FACTS } from "../../../data/sharding/sharding_policy.ts";
 import type { DispatcherProtocol, TaskDefinition } from "../../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
-import { Fifo } from "../../runtime/fifo.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { Ref } from "../../runtime/ref.ts";
 import type {

@@ -169,15 +169,17 @@ class RebatchIterator extends ElementwiseIterator {
   /** Takes `size` rows from those held. A piece that then fails to be cut is not tried again. */
   #take(size: number): Piece[] {
     const pieces: Piece[] = [];
+    let taken = 0;
     for (let wanted = size; wanted > 0;) {
-      const { batch, from, rows } = this.#held[0]!;
+      const { batch, from, rows } = this.#held[taken]!;
       const count = Math.min(wanted, rows);
       const isHeldOn = count < rows;
       pieces.push({ batch, from, rows: count, isHeldOn });
-      if (isHeldOn) this.#held[0] = { batch, from: from + count, rows: rows - count };
-      else this.#held.shift();
+      if (isHeldOn) this.#held[taken] = { batch, from: from + count, rows: rows - count };
+      else taken++;
       wanted -= count;
     }
+    this.#held.splice(0, taken); // at once, because `shift()` of a long array moves all items after it
     this.#rows -= size;
     return pieces;
   }

@@ -39,8 +39,10 @@ export class DatasetFetcher {
   readonly #input: ElementIterator;
   readonly #call: Call;
   readonly #limits: FetchLimits;
-  /** The datasets in slots, in the order in which they give elements. */
-  readonly #placed: () => readonly (ReadAhead | undefined)[];
+  /** The datasets in slots. */
+  readonly #places: readonly (ReadAhead | undefined)[];
+  /** The slot that gives the next element. */
+  readonly #turn: () => number;
   readonly #upcoming: ReadAhead[] = [];
   readonly #meter: BufferMeter;
   #answers = 0;
@@ -63,13 +65,15 @@ export class DatasetFetcher {
     input: ElementIterator,
     fn: NodeFunction,
     limits: FetchLimits,
-    placed: () => readonly (ReadAhead | undefined)[],
+    places: readonly (ReadAhead | undefined)[],
+    turn: () => number,
   ) {
     this.#context = context;
     this.#input = input;
     this.#call = new Call(fn, context, { overlapping: true });
     this.#limits = limits;
-    this.#placed = placed;
+    this.#places = places;
+    this.#turn = turn;
     this.#meter = new BufferMeter(context.stats);
   }
 
@@ -151,7 +155,12 @@ export class DatasetFetcher {
 
   #nextToFetch(): ReadAhead | undefined {
     const { answersMax } = this.#limits;
-    for (const ahead of this.#placed()) if (ahead?.canFetch(answersMax)) return ahead;
+    const { length } = this.#places;
+    const turn = this.#turn();
+    for (let i = 0; i < length; i++) {
+      const ahead = this.#places[(turn + i) % length];
+      if (ahead?.canFetch(answersMax)) return ahead;
+    }
     return this.#upcoming.find((next) => next.canFetch(answersMax));
   }
 
@@ -203,7 +212,7 @@ export class DatasetFetcher {
   /** Requests the input's next element, unless a request is open or too many datasets are. */
   #pull(): boolean {
     if (this.#pulling || this.#inputEnded || this.#outer !== undefined) return false;
-    const placed = this.#placed().filter((ahead) => ahead?.isOver === false).length;
+    const placed = this.#places.filter((ahead) => ahead?.isOver === false).length;
     const { cycleLength, inFlightMax } = this.#limits;
     if (placed + this.#upcoming.length >= cycleLength + inFlightMax.value) return false;
     try {

@@ -51,11 +51,18 @@ export class ParallelInterleave extends SteppingIterator {
     this.#blockLength = blockLength;
     this.#inOrder = inOrder;
     this.#check = node.check;
-    this.#fetcher = new DatasetFetcher(context, this.input, node.fn, {
-      cycleLength,
-      answersMax: BLOCKS_AHEAD * blockLength,
-      inFlightMax,
-    }, () => [...this.#places.slice(this.#turn), ...this.#places.slice(0, this.#turn)]);
+    this.#fetcher = new DatasetFetcher(
+      context,
+      this.input,
+      node.fn,
+      {
+        cycleLength,
+        answersMax: BLOCKS_AHEAD * blockLength,
+        inFlightMax,
+      },
+      this.#places,
+      () => this.#turn,
+    );
   }
 
   override step(): unknown {
@@ -77,7 +84,7 @@ export class ParallelInterleave extends SteppingIterator {
       const at = (this.#turn + i) % this.#cycleLength;
       if (this.#places[at]?.isOver) this.#places[at] = undefined;
       const place = this.#places[at] ??= this.#fetcher.takeNext();
-      const answer = place?.answers[0];
+      const answer = place?.answers.first;
       if (answer === undefined) continue;
       if (!isOfStream(answer)) return this.#fail(answer);
       if (i > 0) this.#givenInBlock = 0;
@@ -95,7 +102,7 @@ export class ParallelInterleave extends SteppingIterator {
   /** Gives all answers fetched or in flight, and then `failure`. */
   #giveRestBefore(failure: Outcome): unknown {
     for (const ahead of [...this.#places, ...this.#fetcher.upcoming]) {
-      const [answer] = ahead?.answers ?? [];
+      const answer = ahead?.answers.first;
       if (answer !== undefined && isOfStream(answer)) return this.#take(ahead!);
     }
     if (this.#fetcher.isBusy) return this.#progress();
@@ -123,7 +130,7 @@ export class ParallelInterleave extends SteppingIterator {
   #give(current: ReadAhead): unknown {
     // If making a dataset failed, the slot is free for the next dataset.
     if (current.failedToOpen) this.#places[this.#turn] = undefined;
-    else if (isOfStream(current.answers[0]!) && ++this.#givenInBlock === this.#blockLength) {
+    else if (isOfStream(current.answers.first!) && ++this.#givenInBlock === this.#blockLength) {
       this.#advance();
     }
     return this.#take(current);

@@ -1,4 +1,5 @@
 /** A dataset that a function made, of which a bounded number of answers is read ahead. */
+import { Fifo } from "../../../core/fifo.ts";
 import {
   type Outcome,
   restoreOutcome,
@@ -28,7 +29,7 @@ export class ReadAhead {
   /** Whether the call that makes it, or a fetch, is in flight. */
   isBusy = false;
   /** Answers that were fetched and not taken yet, in order. */
-  readonly answers: Fetched[] = [];
+  readonly answers = new Fifo<Fetched>();
   #ended = false;
 
   /** Whether making the dataset failed: the error is its only answer. */
@@ -38,7 +39,7 @@ export class ReadAhead {
 
   /** Whether there is no dataset, because reading the input failed. That is the only answer. */
   get isUnread(): boolean {
-    return this.failedToOpen && this.answers.length > 0 && !this.answers.some(isOfStream);
+    return this.failedToOpen && this.answers.length > 0 && !isOfStream(this.answers.first!);
   }
 
   /** Whether all answers were taken and no more will come. */
@@ -75,7 +76,8 @@ export class ReadAhead {
   async save(): Promise<ReadAheadState> {
     return {
       opened: await this.opened?.save() ?? null,
-      answers: this.answers.filter(isOfStream).map((answer) => saveOutcome(answer, answer.token)),
+      answers: [...this.answers].filter(isOfStream)
+        .map((answer) => saveOutcome(answer, answer.token)),
       ended: this.#ended,
     };
   }

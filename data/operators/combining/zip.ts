@@ -33,6 +33,11 @@ export class ZipNode extends DatasetNode implements Splittable {
   override readonly needsWholeInput: boolean;
   /** The names of the components; `null` for a tuple. */
   readonly keys: readonly string[] | null;
+  /**
+   * The length of the shortest source, if the sources are divided together. Found once: if each `zip`
+   * asked the one below it again, the time would double with every `zip` in a chain.
+   */
+  readonly #sharedLength: number | undefined;
 
   constructor(inputs: readonly DatasetNode[], keys: readonly string[] | null) {
     super("zip", inputs);
@@ -46,6 +51,7 @@ export class ZipNode extends DatasetNode implements Splittable {
     }
     this.keys = keys;
     this.needsWholeInput = inputs.filter((input) => !isRandom(input)).length > 1;
+    this.#sharedLength = sharedLength(inputs);
   }
 
   override changeableInput(own: Changeable): Changeable {
@@ -79,13 +85,6 @@ export class ZipNode extends DatasetNode implements Splittable {
     return this.isDivided;
   }
 
-  /** The length of the shortest source, if the sources are divided together. */
-  get #sharedLength(): number | undefined {
-    const lengths = this.inputs.map((input) => alignedSource(input)?.cardinality);
-    const shortest = lengths.includes(undefined) ? Infinity : Math.min(...lengths as number[]);
-    return shortest === Infinity ? undefined : shortest;
-  }
-
   /** Elements beyond the shortest input are not read. */
   listSplits(_host: Host, multiple: number): Promise<Split[]> {
     return Promise.resolve(cutRuns(this.#sharedLength!, multiple));
@@ -104,6 +103,12 @@ export class ZipNode extends DatasetNode implements Splittable {
 registerNode("zip", {
   fromWire: (a, inputs) => new ZipNode(inputs, a.keys as readonly string[] | null),
 });
+
+function sharedLength(inputs: readonly DatasetNode[]): number | undefined {
+  const lengths = inputs.map((input) => alignedSource(input)?.cardinality);
+  const shortest = lengths.includes(undefined) ? Infinity : Math.min(...lengths as number[]);
+  return shortest === Infinity ? undefined : shortest;
+}
 
 function assemble(keys: readonly string[] | null, parts: unknown[]): unknown {
   return keys === null ? parts : Object.fromEntries(keys.map((key, i) => [key, parts[i]]));

@@ -10,11 +10,11 @@ import {
 } from "../../../actors/runtime/asking/answers.ts";
 import { copyBody } from "../../../actors/runtime/body.ts";
 import { Deadlines } from "../../../actors/runtime/asking/asks.ts";
-import { Fifo } from "../../../actors/runtime/fifo.ts";
 import { ReceiveMarks, Recent, SendNumbers } from "../../../actors/runtime/asking/numbering.ts";
 import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import { formatRef, nameOf, sameActor } from "../../../actors/runtime/ref.ts";
 import { LeatError } from "../../../core/error.ts";
+import { Fifo } from "../../../core/fifo.ts";
 import { tensor } from "../../../core/tensor.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";

@@ -61,6 +61,22 @@ Deno.test("randomResizedCrop resizes its random rectangle", () => {
   assertEquals(made, resizeImage(cropImage(photo, region), [8, 6], { antialias: true }));
 });
 
+Deno.test("resizeImage reads only rows that new pixels are computed from", () => {
+  const tall = new Tensor("float32", [100, 1, 1], Float32Array.from({ length: 100 }, (_, i) => i));
+  const rows = (method: "bilinear" | "area" | "nearest") => {
+    const read = new Set<number>();
+    const data = new Proxy(tall.data, {
+      get: (pixels, at) => (read.add(Number(at)), pixels[Number(at)]),
+    });
+    const resized = resizeImage(Object.create(tall, { data: { value: data } }), [2, 3], { method });
+    assertEquals(resized, resizeImage(tall, [2, 3], { method }));
+    return [...read];
+  };
+  assertEquals(rows("nearest"), [25, 75]);
+  assertEquals(rows("bilinear"), [24, 25, 74, 75]);
+  assertEquals(rows("area"), [...tall.data]);
+});
+
 Deno.test("centerCrop takes the middle, and pads what is too small", () => {
   assertEquals(
     centerCrop(photo, [10, 10]),

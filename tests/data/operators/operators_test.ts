@@ -1,6 +1,7 @@
 /** Operators that select, order, join and repeat elements. */
 
 import {
+  assert,
   assertEquals,
   assertNotEquals,
   assertRejects,
@@ -11,6 +12,7 @@ import { LeatError } from "../../../core/error.ts";
 import { Dataset, TensorSpec, UNKNOWN_CARDINALITY } from "../../../data/mod.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { collect, collectWithErrors, failingOn, rounds } from "../lib/collect.ts";
+import { itemsMoved } from "../lib/items_moved.ts";
 
 const slow = <T>(dataset: Dataset<T>) =>
   dataset.map(async (x) => {
@@ -235,6 +237,20 @@ Deno.test("prefetch keeps order, errors and the end", async () => {
     const dataset = input.map(failingOn(2)).prefetch(2);
     assertEquals(await collectWithErrors(dataset), [0, 1, "error data_loss", 3, 4]);
   }
+});
+
+Deno.test("prefetch moves no elements that it holds when it gives one", async () => {
+  const count = 2_000;
+  let read = 0;
+  await using iterator = Dataset.range(count).map((x) => (read++, x)).prefetch(count).iterator();
+  await iterator.next();
+  while (read < count) await rounds(1);
+  const rest: number[] = [];
+  const moved = await itemsMoved(async () => {
+    for await (const x of iterator) rest.push(x);
+  });
+  assertEquals(rest, Array.from({ length: count - 1 }, (_, i) => i + 1));
+  assert(moved <= 10 * count, `${moved} items`);
 });
 
 Deno.test("zip ends with the shortest and keeps the structure it was given", async () => {

@@ -161,6 +161,18 @@ Deno.test("zip keeps elements with one number together, up to the shortest input
   assertEquals(parts.flat().toSorted(byNumber), wanted);
 });
 
+Deno.test("zip asks the inputs below a chain of zips a number of times that its length bounds", async () => {
+  const source = Dataset.range(4);
+  let reads = 0;
+  Object.defineProperty(source.node, "cardinality", { get: () => (reads++, 4) });
+  const length = 12;
+  let chain: Dataset<unknown> = source;
+  for (let i = 0; i < length; i++) chain = chain.zip(Dataset.range(4));
+  await chain.iterator().return();
+  assert(reads <= 2 * length, `${reads} reads`);
+  assertEquals((await listSplitTable(chain.node, host)).length, 1);
+});
+
 Deno.test("zip is repeated from the beginning of all of its inputs", async () => {
   const pairs = Dataset.range(7).zip(Dataset.range(3)).repeat(3);
   const provider = new Provider(await listSplitTable(pairs.node, host));

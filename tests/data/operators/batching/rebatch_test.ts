@@ -10,6 +10,7 @@ import {
 } from "../../../assert.ts";
 import { assertCheckpointLaw } from "../../lib/checkpoint_law.ts";
 import { collect, collectWithErrors, failingOn } from "../../lib/collect.ts";
+import { itemsMoved } from "../../lib/items_moved.ts";
 
 /** Arrays of n times n. */
 const growing = (count: number) => Dataset.range(count).map((n) => new Int32Array(n).fill(n));
@@ -147,6 +148,15 @@ Deno.test("rebatch keeps rows when a batch fails or does not fit", async () => {
 Deno.test("rebatch continues from every checkpoint with the rows it held", async () => {
   await assertCheckpointLaw(() => Dataset.range(11).batch(4).rebatch([1, 3, 0]));
   await assertCheckpointLaw(() => growing(7).raggedBatch(3).rebatch(2, { dropRemainder: true }));
+});
+
+Deno.test("rebatch moves each batch that it holds a bounded number of times", async () => {
+  const count = 2_000;
+  const moved = await itemsMoved(async () => {
+    const [rows] = await collect(Dataset.range(count).batch(1).rebatch(count));
+    assertEquals(rows, Array.from({ length: count }, (_, i) => i));
+  });
+  assert(moved <= 10 * count, `${moved} items`);
 });
 
 Deno.test("raggedBatch concatenates rows of different lengths", async () => {

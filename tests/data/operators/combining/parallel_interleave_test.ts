@@ -7,6 +7,7 @@ import { assert, assertEquals } from "../../../assert.ts";
 import { until } from "../../../lib/until.ts";
 import { assertCheckpointLaw } from "../../lib/checkpoint_law.ts";
 import { collect, turn } from "../../lib/collect.ts";
+import { itemsMoved } from "../../lib/items_moved.ts";
 import { outcomesOf } from "../../lib/outcomes.ts";
 
 /** What happened in a pipeline of slow datasets. */
@@ -100,6 +101,24 @@ Deno.test("parallel interleave reads two blocks of cycleLength + numParallelCall
   await turn(20);
   assertEquals(seen.made, 3 + 2);
   assertEquals(seen.fetched, wanted);
+});
+
+Deno.test("parallel interleave neither moves what it has read nor copies its slots for an element", async () => {
+  const count = 4_000;
+  for (const cycleLength of [2, 100]) {
+    const blockLength = cycleLength === 2 ? count / 2 : 1;
+    const captures = { length: count / cycleLength };
+    const dataset = Dataset.range(cycleLength).interleave(
+      (_, { Dataset, length }) => Dataset.range(length),
+      { cycleLength, blockLength, numParallelCalls: 4, captures },
+    );
+    let given = 0;
+    const moved = await itemsMoved(async () => {
+      for await (const _ of dataset) given++;
+    });
+    assertEquals(given, count);
+    assert(moved <= 20 * count, `${moved} items in a cycle of ${cycleLength}`);
+  }
 });
 
 Deno.test("unordered parallel interleave gives what is ready", async () => {

@@ -12,6 +12,11 @@ export class Fifo<T> {
     return this.#tail - this.#head;
   }
 
+  /** The item that `shift` would give. */
+  get first(): T | undefined {
+    return this.#items[this.#head];
+  }
+
   push(item: T): void {
     this.#items[this.#tail++] = item;
   }
@@ -29,5 +34,15 @@ export class Fifo<T> {
       this.#head = 0;
     }
     return item;
+  }
+
+  /** The items from the first on. */
+  *[Symbol.iterator](): Generator<T, undefined> {
+    for (let at = this.#head; at < this.#tail; at++) yield this.#items[at] as T;
+  }
+
+  clear(): void {
+    this.#items = [];
+    this.#head = this.#tail = 0;
   }
 }
