@@ -32,6 +32,8 @@ const DEMAND_FELL = 0.8;
 /** The measurements of a job. Rates are in elements per second. */
 export interface JobSigns {
   readonly jobId: number;
+  /** The same for the jobs of its next epochs. */
+  readonly series: string;
   readonly name: string;
   /** Workers that produce for the job. */
   readonly serving: number;

@@ -7,6 +7,7 @@ import type { JobRates, JobSigns } from "./job_scaler.ts";
 import type { TaskDescription } from "../protocol_figures.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
 import type { DispatcherState } from "../state/state.ts";
+import { seriesOf } from "../jobs/series.ts";
 import { wantedOf } from "../report/starvation.ts";
 import { definedFields } from "../../../core/tree.ts";
 
@@ -80,6 +81,7 @@ function signsOfJob(
   const isStarved = iteration.starvation !== null && state.workersAlive > 0;
   return [{
     jobId,
+    series: seriesOf(state, jobId),
     name: name ?? `${jobId}`,
     serving: serving.tasks.length,
     shares: workers?.length ?? null,

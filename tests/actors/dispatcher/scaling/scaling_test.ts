@@ -94,21 +94,27 @@ Deno.test("a dispatcher wants more workers when trainers wait for busy ones, and
 });
 
 /** Epochs of four seconds, each with a client that has a clock of its own. */
-async function readEpochs(cluster: TestCluster, epochs: number): Promise<void> {
+async function readEpochs(
+  cluster: TestCluster,
+  epochs: number,
+  job: NonNullable<Parameters<TestCluster["open"]>[1]>,
+): Promise<void> {
   const worker = cluster.worker("w");
   const dataset = await cluster.dataset();
   const stats: Record<number, { produced: number; busyMs: number }> = {};
   for (let repetition = 0; repetition < epochs; repetition++) {
     const [atMs, clockMs] = [4 * SECOND * repetition, 1e6 * (epochs - repetition)];
-    await worker.heartbeat();
-    const { clientId } = await cluster.open(dataset, { jobName: "job", repetition });
-    const taskId = (await worker.heartbeat()).at(-1)!;
+    // The first report of an epoch is the last of the task before.
     await report(cluster, worker, { atMs, stats });
+    await worker.heartbeat();
+    const { clientId } = await cluster.open(dataset, { ...job, repetition });
+    const taskId = (await worker.heartbeat()).at(-1)!;
+    await report(cluster, worker, { atMs: atMs + 1, stats });
     await say(cluster, clientId, { atMs: clockMs });
     await cluster.world.advance(3.5 * SECOND);
     stats[taskId] = { produced: 70, busyMs: 3.5 * SECOND };
-    worker.complete(taskId);
-    await report(cluster, worker, { atMs: atMs + 3.5 * SECOND, stats });
+    // An ordered task ends when its reader leaves.
+    if (job.ordered === undefined) worker.complete(taskId);
     const spent = { waitingMs: 2.5 * SECOND, trainingMs: SECOND };
     await say(cluster, clientId, { atMs: clockMs + 3.5 * SECOND, elements: 70, ...spent });
     await cluster.ask("releaseClient", { clientId });
@@ -116,11 +122,24 @@ async function readEpochs(cluster: TestCluster, epochs: number): Promise<void> {
   }
 }
 
-Deno.test("Scaling measures a job whose epochs are shorter than its interval", async () => {
-  await using cluster = await TestCluster.start({ scaling: { maxWorkers: 8 } });
-  await readEpochs(cluster, 8);
-  assertEquals((await cluster.ask("describe", null)).scaling.wanted, 2);
-});
+const ORDERED = {
+  processingMode: "DETERMINISTIC",
+  ordered: { seed: "0000000000000001", shuffled: false },
+} as const;
+
+for (
+  const [what, job] of [
+    ["a job", { jobName: "job" }],
+    ["a DETERMINISTIC job", { jobName: "job", ...ORDERED }],
+    ["a job without a name", {}],
+  ] as const
+) {
+  Deno.test(`Scaling measures ${what} whose epochs are shorter than its interval`, async () => {
+    await using cluster = await TestCluster.start({ scaling: { maxWorkers: 8 } });
+    await readEpochs(cluster, 8, job);
+    assertEquals((await cluster.ask("describe", null)).scaling.wanted, 2);
+  });
+}
 
 Deno.test("a dispatcher wants no more workers for a trainer that does not wait", async () => {
   await using cluster = await TestCluster.start();
