@@ -196,8 +196,8 @@ export class JobScaler {
       kind: "limited",
       wanted: Math.max(1, needed),
       text: `waits ${percentText(rates.waitingShare)} of its time, but its workers are busy only ` +
-        `${percentText(rates.busyShare)} of theirs: the path to the trainers is slow, and more ` +
-        "workers do not help",
+        `${percentText(rates.busyShare)} of theirs: the path to the trainers is slow, or its ` +
+        "epochs are short, and more workers do not help",
     };
   }
 

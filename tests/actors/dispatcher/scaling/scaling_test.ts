@@ -141,6 +141,33 @@ for (
   });
 }
 
+Deno.test("Scaling keeps the workers of a job whose epochs are produced between two observations", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w");
+  const dataset = await cluster.dataset();
+  const stats: Record<number, { produced: number; busyMs: number }> = {};
+  // The dispatcher observes every five seconds.
+  await cluster.world.advance(SECOND);
+  for (let repetition = 0; repetition < 30; repetition++) {
+    const atMs = 5 * SECOND * repetition;
+    await worker.heartbeat();
+    const { clientId } = await cluster.open(dataset, { jobName: "job", repetition });
+    const taskId = (await worker.heartbeat()).at(-1)!;
+    await report(cluster, worker, { atMs, stats });
+    await say(cluster, clientId, { atMs });
+    await cluster.world.advance(0.5 * SECOND);
+    stats[taskId] = { produced: 20, busyMs: 0.5 * SECOND };
+    worker.complete(taskId);
+    await report(cluster, worker, { atMs: atMs + 0.5 * SECOND, stats });
+    await cluster.world.advance(4.5 * SECOND);
+    const spent = { waitingMs: 0.2 * SECOND, trainingMs: 4.8 * SECOND };
+    await say(cluster, clientId, { atMs: atMs + 5 * SECOND, elements: 20, ...spent });
+    await cluster.ask("releaseClient", { clientId });
+  }
+  const { wanted, jobs } = (await cluster.ask("describe", null)).scaling;
+  assertEquals([wanted, jobs[0]?.kind], [1, "enough"]);
+});
+
 Deno.test("a dispatcher wants no more workers for a trainer that does not wait", async () => {
   await using cluster = await TestCluster.start();
   const job = await Job.start(cluster);
