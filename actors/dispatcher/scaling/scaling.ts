@@ -115,9 +115,10 @@ function serves({ state, figures }: TaskDescription): boolean {
     state === "completed" && (figures?.elementsPerSecond ?? 0) > 0;
 }
 
-/** Whether a task has produced nothing yet, nor has the one before it of late. */
+/** Whether a task works and has produced nothing yet, nor has the one before it of late. */
 function isFilling({ figures }: TaskDescription): boolean {
-  return figures !== null && figures.produced === 0 && (figures.elementsPerSecond ?? 0) <= 0;
+  return figures !== null && figures.produced === 0 && (figures.elementsPerSecond ?? 0) <= 0 &&
+    figures.busyShare !== 0;
 }
 
 /** How many workers the clients that offload could use together; undefined if none offloads. */

@@ -3,7 +3,7 @@
 import { noReport } from "../../../lib/no_figures.ts";
 import { assertEquals, assertMatch } from "../../../assert.ts";
 import { TestCluster } from "../lib.ts";
-import { report, say } from "../report/reports.ts";
+import { report, running, say } from "../report/reports.ts";
 import { openSave } from "../saves.ts";
 import type { TestWorker } from "../test_worker.ts";
 
@@ -166,6 +166,24 @@ Deno.test("Scaling keeps the workers of a job whose epochs are produced between 
   }
   const { wanted, jobs } = (await cluster.ask("describe", null)).scaling;
   assertEquals([wanted, jobs[0]?.kind], [1, "enough"]);
+});
+
+Deno.test("Scaling waits for a worker that fills a buffer, and for none that has nothing to do", async () => {
+  for (const [busyMs, kind] of [[30 * SECOND, "unknown"], [0, "enough"]] as const) {
+    await using cluster = await TestCluster.start();
+    const { workers, taskIds, clientId } = await running(cluster, ["working", "other"]);
+    for (let atMs = 0; atMs <= 30 * SECOND; atMs += 5 * SECOND) {
+      const share = atMs / (30 * SECOND);
+      for (const [i, stats] of [{ produced: 300, busyMs: 30 * SECOND }, { busyMs }].entries()) {
+        const now = Object.entries(stats).map(([key, value]) => [key, share * value]);
+        const reported = { [taskIds[i]!]: Object.fromEntries(now) };
+        await report(cluster, workers[i]!, { atMs, stats: reported });
+      }
+      await say(cluster, clientId, { atMs, elements: 300 * share, trainingMs: atMs });
+      await cluster.world.advance(5 * SECOND);
+    }
+    assertEquals((await cluster.ask("describe", null)).scaling.jobs[0]!.kind, kind);
+  }
 });
 
 Deno.test("a dispatcher wants no more workers for a trainer that does not wait", async () => {
