@@ -194,7 +194,7 @@ export class JobScaler {
     const needed = Math.ceil(this.#serving * rates.busyShare / TARGET_BUSY_SHARE);
     return {
       kind: "limited",
-      wanted: Math.max(1, needed),
+      wanted: Math.max(1, needed, this.#floor?.workers ?? 0),
       text: `waits ${percentText(rates.waitingShare)} of its time, but its workers are busy only ` +
         `${percentText(rates.busyShare)} of theirs: the path to the trainers is slow, or its ` +
         "epochs are short, and more workers do not help",

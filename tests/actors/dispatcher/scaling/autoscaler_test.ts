@@ -310,6 +310,18 @@ Deno.test("a trainer whose link is full gets no more workers, and keeps those th
   assertMatch(cluster.said.text, /the path to the trainers is slow/);
 });
 
+Deno.test("JobScaler does not go back to too few workers because more are not busy", () => {
+  const [demand, madeByOne] = [10, 2];
+  const shares = [[0.8, 1], [0.6, 0.9], [0.5, 0.6], [0.4, 0.35]] as const;
+  const history = looksAt((_nowMs, workers) => {
+    const [waitingShare, busyShare] = shares[workers - 1]!;
+    const delivered = demand * (1 - waitingShare);
+    const rates = { waitingShare, busyShare, demand, delivered, madeByOne };
+    return { jobId: 1, name: "short epochs", serving: workers, shares: null, ...ANY, rates };
+  }, 9 * MINUTE);
+  assertEquals(history, [1, 2, 4, 3]);
+});
+
 Deno.test("nobody reads: down to the least, slowly, and a job that comes meanwhile finds workers", () => {
   const one = job("epoch");
   const cluster = new Cluster(7, { minWorkers: 2 }, one).pass(5 * MINUTE);
