@@ -225,7 +225,7 @@ class Client {
     const { ordered, numConsumers } = this.#options.parameters;
     const isOneOfSeveral = ordered !== undefined && numConsumers !== undefined;
     const request = {
-      ...{ clientId, secret: this.#secret },
+      ...{ clientId, secret: this.#secret, figures: this.#figures() },
       ...(nextRound === undefined ? {} : { nextRound }),
       ...(isOneOfSeveral && !this.#feed.goesOn ? { leaves: true as const } : {}),
     };

@@ -319,7 +319,7 @@ class Dispatcher {
   }
 
   releaseClient(request: Request<"releaseClient">): Answer<"releaseClient"> {
-    return this.#transactions.run((tx) => releaseClient(tx, request, this.#parts.consumers));
+    return this.#transactions.run((tx) => releaseClient(tx, request, this.#parts));
   }
 
   /**

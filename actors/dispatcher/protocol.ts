@@ -279,6 +279,8 @@ export interface DispatcherProtocol {
      * do not wait for it in other passes and chains. Default: it may read on.
      */
     readonly leaves?: true;
+    /** Its last figures: a short epoch may end between two heartbeats. */
+    readonly figures?: ClientFigures;
   }): null;
 
   /**

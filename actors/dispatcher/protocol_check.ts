@@ -190,6 +190,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     cancel: optional(flag),
     nextRound: optional(count),
     leaves: optional(v.literal(true, "true, or left out")),
+    figures: optional(clientFigures),
   }),
   workerHeartbeat: object({
     name: workerName,

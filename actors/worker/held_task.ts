@@ -16,6 +16,8 @@ export interface HeldTask {
   source: FencedRef<ElementSourceProtocol> | undefined;
   completed: boolean;
   failed: boolean;
+  /** The dispatcher has ended it, or allows it no more runners. */
+  isFenced: boolean;
   /** Its pipeline cannot continue: clients get the error. */
   isUnreadable: boolean;
   /** The newest figures of the task, and of the window in front of it. */

@@ -252,6 +252,8 @@ class Worker {
   async #heartbeat(): Promise<"answered" | "repeat" | "unanswered" | "refused"> {
     const { name, dispatcher } = this.#options;
     const { world } = this.#context;
+    // They end after this heartbeat, which says how much they have produced.
+    const fenced = [...this.#tasks].flatMap(([taskId, held]) => held.isFenced ? taskId : []);
     try {
       const answer = await this.#context.ask(
         dispatcher,
@@ -272,7 +274,8 @@ class Worker {
       if (news.lacksFigures === true) this.#forgetReported();
       this.#timeoutMs = news.timeoutMs;
       this.#watchDispatcher();
-      await Promise.all(news.endedTasks.map((taskId) => this.#endTask(taskId)));
+      const ended = [...news.endedTasks, ...fenced];
+      await Promise.all(ended.map((taskId) => this.#endTask(taskId)));
       if (this.#draining) return "answered";
       for (const definition of news.newTasks) this.#startTask(definition);
       return news.hasMoreTasks === true ? "repeat" : "answered";
@@ -394,7 +397,10 @@ class Worker {
             held.isUnreadable = true;
             this.wake();
           },
-          onFenced: () => this.#context.run(() => this.#endTask(taskId)),
+          onFenced: () => {
+            held.isFenced = true;
+            this.wake();
+          },
         }),
     });
     const held: HeldTask = {
@@ -404,6 +410,7 @@ class Worker {
       source: undefined,
       completed: false,
       failed: false,
+      isFenced: false,
       isUnreadable: false,
       stats: undefined,
       sharing: undefined,

@@ -14,6 +14,7 @@ import { checkSecret } from "../jobs/owners.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { endUnread, mayRead } from "../jobs/targets.ts";
 import type { Transaction } from "../transaction.ts";
+import type { Figures } from "../report/figures.ts";
 import { type IsDraining, whyStarved } from "../report/starvation.ts";
 
 interface AboutClient {
@@ -133,7 +134,7 @@ function taskSources(
 export function releaseClient(
   tx: Transaction,
   request: RequestOf<DispatcherProtocol, "releaseClient">,
-  consumers: Consumers,
+  { consumers, figures }: { readonly consumers: Consumers; readonly figures: Figures },
 ): null {
   const { clientId, secret, cancel = false, nextRound, leaves } = request;
   const { clients, iterations } = tx.state;
@@ -142,6 +143,7 @@ export function releaseClient(
   checkSecret(client, secret, clientId);
   // Before any change: what is refused must change nothing.
   checkRounds(clientId, [nextRound ?? 0]);
+  figures.clientHeard(tx.state, clientId, request.figures, tx.nowMs);
   const iteration = iterations.get(client.iterationId)!;
   if (cancel) tx.state.modeOf(iteration).cancel(tx, iteration);
   // The client may have requested more rounds since its last heartbeat.

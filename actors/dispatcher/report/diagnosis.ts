@@ -196,7 +196,8 @@ function whyInVain(iteration: IterationFigures, idle: string): string {
   // A sentence about them follows.
   if (iteration.silentMs.size > 0 || unreadOf(iteration) !== "") return ".";
   return ` although ${idle}: the path between them is slow (network, or the trainers' own ` +
-    "processes). More requests in flight (maxOutstandingRequests) or larger batches may help.";
+    "processes), or epochs are so short that trainers mostly wait for their first elements. More " +
+    "requests in flight (maxOutstandingRequests) or larger batches may help.";
 }
 
 function workersWait(busyShares: readonly number[], waitingShare: number): Bottleneck {

@@ -18,6 +18,7 @@ import type {
 } from "../protocol_figures.ts";
 import { ReadRates } from "../scaling/read_rates.ts";
 import { isComputable, isCount, RateWindow } from "../scaling/rate_window.ts";
+import { seriesOf } from "../jobs/series.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { countersOf, described, knownFigures } from "./described.ts";
 
@@ -31,6 +32,8 @@ const SILENT_MIN_MS = 15_000;
 
 interface TaskFigures {
   readonly taskId: number;
+  /** See {@linkcode seriesOf}. */
+  readonly series: string;
   readonly window: RateWindow;
   readonly figures: TaskStats;
   readonly sharing: TaskStatus["sharing"];
@@ -40,8 +43,8 @@ interface WorkerEntry {
   readonly incarnation: string;
   readonly window: RateWindow;
   readonly tasks: Map<number, TaskFigures>;
-  /** The newest task of each job: the rates of the next epoch's task continue those of it. */
-  readonly newest: Map<number, TaskFigures>;
+  /** The newest task of each series: the rates of the next epoch's task continue those of it. */
+  readonly newest: Map<string, TaskFigures>;
   /**
    * Completed tasks whose figures the last report left out, and which are not known here. When they
    * come, they are of work before that report.
@@ -55,7 +58,8 @@ interface WorkerEntry {
 }
 
 interface ClientEntry {
-  readonly jobId: number;
+  /** See {@linkcode seriesOf}. */
+  readonly series: string;
   /** Whether its rates continue those of a client before it. */
   readonly isContinued: boolean;
   window: RateWindow;
@@ -72,8 +76,6 @@ interface UsageSums {
   busyHours: number;
   clientHours: number;
   metered: boolean;
-  /** The last client that left: the rates of the next epoch's client continue those of it. */
-  left?: ClientEntry;
 }
 
 type WorkerReport = RequestOf<DispatcherProtocol, "workerHeartbeat">;
@@ -81,6 +83,8 @@ type WorkerReport = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 export class Figures {
   readonly #workers = new Map<string, WorkerEntry>();
   readonly #clients = new Map<number, ClientEntry>();
+  /** The last client of each series that left: the next epoch's client continues its rates. */
+  readonly #left = new Map<string, ClientEntry>();
   readonly #usage = new Map<number, UsageSums>();
   /** Since when a worker was asked for a report that has not come, in monotonic ms. */
   readonly #askedMs = new Map<string, number>();
@@ -156,19 +160,19 @@ export class Figures {
     };
     const { iterationId } = state.clients.get(clientId)!;
     const { jobId } = state.iterations.get(iterationId)!;
-    const sums = this.#sums(state, jobId);
     let entry = this.#clients.get(clientId);
     if (entry === undefined) {
-      const { left } = sums;
+      const series = seriesOf(state, jobId);
+      const left = this.#left.get(series);
       const window = left === undefined
         ? this.#freshWindow()
         : left.window.continued(atMs, atMs - left.figures.atMs - (nowMs - left.heardMs));
       const reads = new ReadRates(this.#windowMs);
       const isContinued = window.newest !== undefined;
-      entry = { jobId, isContinued, window, reads, figures, heardMs: nowMs };
+      entry = { series, isContinued, window, reads, figures, heardMs: nowMs };
       this.#clients.set(clientId, entry);
     } else if (figures.atMs <= entry.figures.atMs) return;
-    sums.clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
+    this.#sums(state, jobId).clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
     // A client may report tasks that do not exist: these must not be kept.
     const { reads: known } = entry;
     const isOwn = ({ taskId, worker }: ReadFigures) => {
@@ -188,9 +192,14 @@ export class Figures {
 
   clientGone(clientId: number): void {
     const entry = this.#clients.get(clientId);
+    if (entry === undefined) return;
     this.#clients.delete(clientId);
-    const sums = entry && this.#usage.get(entry.jobId);
-    if (sums !== undefined) sums.left = entry!;
+    this.#left.delete(entry.series);
+    this.#left.set(entry.series, entry);
+    for (const [series, { heardMs }] of this.#left) {
+      if (entry.heardMs - heardMs <= 2 * this.#windowMs) return;
+      this.#left.delete(series);
+    }
   }
 
   /** Time since a worker's last report, in ms; very large if there was none. */
@@ -316,8 +325,12 @@ export class Figures {
   #noteTasks(state: DispatcherState, entry: WorkerEntry, tasks: readonly TaskStatus[]): void {
     const named = new Set(tasks.map(({ taskId }) => taskId));
     for (const taskId of entry.tasks.keys()) if (!named.has(taskId)) entry.tasks.delete(taskId);
-    for (const jobId of entry.newest.keys()) if (!state.jobs.has(jobId)) entry.newest.delete(jobId);
-    const running = new Set(tasks.flatMap(({ taskId, completed }) => completed ? [] : taskId));
+    for (const [series, { window }] of entry.newest) {
+      if (window.isOld(entry.atMs)) entry.newest.delete(series);
+    }
+    const running = new Set(
+      tasks.flatMap(({ taskId, completed }) => completed || !state.tasks.has(taskId) ? [] : taskId),
+    );
     entry.lacking.clear();
     for (const { taskId, completed, stats, sharing } of tasks) {
       const known = entry.tasks.get(taskId);
@@ -325,20 +338,23 @@ export class Figures {
       // Missing figures are as before. The window needs them: the rates of a task that rests fall.
       const figures = stats ?? known?.figures;
       const jobId = jobOfTask(state, taskId);
-      if (figures === undefined || jobId === undefined) continue;
-      const newest = entry.newest.get(jobId);
+      // What an ended task has done since its last report counts for the next epoch's task.
+      const series = known?.series ?? (jobId === undefined ? undefined : seriesOf(state, jobId));
+      if (figures === undefined || series === undefined) continue;
+      const newest = entry.newest.get(series);
       const hasEnded = newest !== undefined && !running.has(newest.taskId);
       const window = known === undefined
         ? (hasEnded ? newest.window.continued(entry.atMs) : this.#freshWindow())
         : this.#windowOf(known, figures);
       const task = {
         taskId,
+        series,
         window,
         figures,
         sharing: stats === undefined ? known?.sharing : sharing,
       };
       entry.tasks.set(taskId, task);
-      if (taskId >= (newest?.taskId ?? 0)) entry.newest.set(jobId, task);
+      if (taskId >= (newest?.taskId ?? 0)) entry.newest.set(series, task);
       window.add(entry.atMs, countersOf("task", figures));
     }
   }

@@ -71,7 +71,7 @@ export interface ClusterSigns {
 /** Decides how many workers a cluster should have. */
 export class Autoscaler {
   readonly #settings: Required<ScalingOptions>;
-  readonly #scalers = new Map<number, JobScaler>();
+  readonly #scalers = new Map<number, { readonly series: string; readonly scaler: JobScaler }>();
   readonly #recent: SlidingMax;
   readonly #pools: WorkerPools;
   #beganMs: number | undefined;
@@ -100,15 +100,24 @@ export class Autoscaler {
 
   #observeJobs(nowMs: number, jobs: readonly JobSigns[]): JobScaling[] {
     const known = new Set(jobs.map(({ jobId }) => jobId));
-    const { measureMs, downAfterMs } = this.#settings;
-    for (const [jobId, scaler] of this.#scalers) {
-      const isOver = !known.has(jobId) && scaler.rest(nowMs) >= downAfterMs;
-      if (isOver) this.#scalers.delete(jobId);
+    const resting: number[] = [];
+    for (const [jobId, { scaler }] of this.#scalers) {
+      if (known.has(jobId)) continue;
+      if (scaler.rest(nowMs) < this.#settings.downAfterMs) resting.push(jobId);
+      else this.#scalers.delete(jobId);
     }
-    return jobs.map((signs) => {
-      const scaler = this.#scalers.getOrInsertComputed(signs.jobId, () => new JobScaler(measureMs));
-      return scaler.observe(nowMs, signs);
-    });
+    return jobs.map((signs) => this.#scalerFor(signs, resting).observe(nowMs, signs));
+  }
+
+  /** The scaler of a job. A new job continues with that of a resting one of its series. */
+  #scalerFor({ jobId, series }: JobSigns, resting: readonly number[]): JobScaler {
+    const isBefore = (id: number) => this.#scalers.get(id)?.series === series;
+    const before = this.#scalers.has(jobId) ? undefined : resting.find(isBefore);
+    const scaler = this.#scalers.get(before ?? jobId)?.scaler ??
+      new JobScaler(this.#settings.measureMs);
+    if (before !== undefined) this.#scalers.delete(before);
+    this.#scalers.set(jobId, { series, scaler });
+    return scaler;
   }
 
   /**

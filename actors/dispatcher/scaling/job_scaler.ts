@@ -32,6 +32,8 @@ const DEMAND_FELL = 0.8;
 /** The measurements of a job. Rates are in elements per second. */
 export interface JobSigns {
   readonly jobId: number;
+  /** The same for the jobs of its next epochs. */
+  readonly series: string;
   readonly name: string;
   /** Workers that produce for the job. */
   readonly serving: number;
@@ -192,10 +194,10 @@ export class JobScaler {
     const needed = Math.ceil(this.#serving * rates.busyShare / TARGET_BUSY_SHARE);
     return {
       kind: "limited",
-      wanted: Math.max(1, needed),
+      wanted: Math.max(1, needed, this.#floor?.workers ?? 0),
       text: `waits ${percentText(rates.waitingShare)} of its time, but its workers are busy only ` +
-        `${percentText(rates.busyShare)} of theirs: the path to the trainers is slow, and more ` +
-        "workers do not help",
+        `${percentText(rates.busyShare)} of theirs: the path to the trainers is slow, or its ` +
+        "epochs are short, and more workers do not help",
     };
   }
 

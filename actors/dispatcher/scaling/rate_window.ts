@@ -51,10 +51,15 @@ export class RateWindow {
   continued(atMs: number, aheadMs = 0): RateWindow {
     const next = new RateWindow(this.#windowMs);
     const samples = this.#samples.map((one) => ({ ...one, atMs: one.atMs + aheadMs }));
-    if (samples.length === 0 || atMs - samples[0]!.atMs > 2 * this.#windowMs) return next;
+    if (this.isOld(atMs - aheadMs)) return next;
     next.#samples.push(...samples);
     next.#base = this.newest!.counts;
     return next;
+  }
+
+  /** Whether no other sender continues this window at that time. */
+  isOld(atMs: number): boolean {
+    return atMs - (this.#samples[0]?.atMs ?? -Infinity) > 2 * this.#windowMs;
   }
 
   /** The growth of a count within the window. */

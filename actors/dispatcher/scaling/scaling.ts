@@ -7,6 +7,7 @@ import type { JobRates, JobSigns } from "./job_scaler.ts";
 import type { TaskDescription } from "../protocol_figures.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
 import type { DispatcherState } from "../state/state.ts";
+import { seriesOf } from "../jobs/series.ts";
 import { wantedOf } from "../report/starvation.ts";
 import { definedFields } from "../../../core/tree.ts";
 
@@ -65,9 +66,10 @@ function signsOfJob(
   const active = state.iterationsOfJob(jobId)
     .map((iteration) => iterationFigures(state, soft, iteration))
     .filter(({ readers, tasks, finished, progress }) =>
-      !finished && (readers.length > 0 || progress !== null) &&
-      // Completed tasks do not end a static job: listed workers that are missing have shares.
-      (tasks.length === 0 || tasks.some(hasWork) || workers !== null)
+      (readers.length > 0 || progress !== null) &&
+      (tasks.some(serves) ||
+        // Completed tasks do not end a static job: listed workers that are missing have shares.
+        !finished && (tasks.length === 0 || tasks.some(hasWork) || workers !== null))
     );
   // While clients change repetitions, the iteration with the most readers represents the job.
   const [iteration] = active.sort((a, b) => b.readers.length - a.readers.length);
@@ -80,6 +82,7 @@ function signsOfJob(
   const isStarved = iteration.starvation !== null && state.workersAlive > 0;
   return [{
     jobId,
+    series: seriesOf(state, jobId),
     name: name ?? `${jobId}`,
     serving: serving.tasks.length,
     shares: workers?.length ?? null,
@@ -94,18 +97,28 @@ function signsOfJob(
   }];
 }
 
-/** The iteration with only the running tasks of reachable workers that are not private. */
+/** The iteration with only the tasks that serve of reachable workers that are not private. */
 function servingOf(state: DispatcherState, iteration: IterationFigures): IterationFigures {
   const tasks = iteration.tasks.filter((task) =>
-    task.state === "running" && !iteration.unreachable.has(task.worker) &&
+    serves(task) && !iteration.unreachable.has(task.worker) &&
     state.workers.get(task.worker)?.isPrivate !== true
   );
   return { ...iteration, tasks };
 }
 
-/** Whether a task has produced nothing yet, nor has the one before it of late. */
+/**
+ * Whether a task runs, or has completed of late. Workers may produce a short epoch long before its
+ * trainer has read it.
+ */
+function serves({ state, figures }: TaskDescription): boolean {
+  return state === "running" ||
+    state === "completed" && (figures?.elementsPerSecond ?? 0) > 0;
+}
+
+/** Whether a task works and has produced nothing yet, nor has the one before it of late. */
 function isFilling({ figures }: TaskDescription): boolean {
-  return figures !== null && figures.produced === 0 && (figures.elementsPerSecond ?? 0) <= 0;
+  return figures !== null && figures.produced === 0 && (figures.elementsPerSecond ?? 0) <= 0 &&
+    figures.busyShare !== 0;
 }
 
 /** How many workers the clients that offload could use together; undefined if none offloads. */

@@ -10,7 +10,7 @@ import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import type { ActorContext } from "../../../actors/runtime/actor.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { ElementReaderProtocol, WorkerProtocol } from "../../../actors/worker/protocol.ts";
-import type { RunnerFactory } from "../../../actors/worker/runner/runner.ts";
+import { type RunnerFactory, TASK_FENCED } from "../../../actors/worker/runner/runner.ts";
 import { createWorker } from "../../../actors/worker/worker.ts";
 import type { WorkerOptions } from "../../../actors/worker/worker_options.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
@@ -266,6 +266,44 @@ Deno.test("a worker asks at once for the new tasks that an answer had no room fo
   await until(() => reported.length === 2);
   await system.stop();
   assertEquals(reported, [[], [TASK.taskId]]);
+});
+
+Deno.test("a worker reports what a fenced task has produced, and drops it then", async () => {
+  const system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  const parameters = { datasetId: "d", processingMode: "OFF", sharing: false };
+  const produced: (number | undefined)[] = [];
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: () => ({
+      handlers: {
+        workerHeartbeat: ({ tasks: [status] }: { tasks: readonly TaskStatus[] }) => {
+          produced.push(status?.stats?.produced);
+          const newTasks = produced.length === 1 ? [{ ...TASK, parameters }] : [];
+          return { kind: "work", newTasks, endedTasks: [] };
+        },
+      } as never,
+    }),
+  });
+  const isReported = Promise.withResolvers<void>();
+  const details = { reason: TASK_FENCED };
+  const error = { code: "failed_precondition", message: "The task has ended", details } as const;
+  const outcomes = [
+    isReported.promise.then(() => ({ kind: "element", frame: new Uint8Array(8) } as const)),
+    isReported.promise.then(() => ({ kind: "error", error } as const)),
+  ];
+  const next = () => outcomes.shift() ?? Promise.withResolvers<never>().promise;
+  const worker = spawnWorker(system, {
+    runners: { ...IDLE, start: () => ({ next, bytesRead: 0, dispose() {} }) },
+    heartbeatMs: 3_600_000,
+  });
+  await until(() => produced.at(-1) === 0);
+  isReported.resolve();
+  await until(() => produced.at(-1) === 1);
+  await until(async () => {
+    await system.ask(worker, "wake", null, { timeoutMs: 60_000 });
+    return produced.at(-1) === undefined;
+  });
+  await system.stop();
 });
 
 /** Starts a dispatcher that gives a worker its first tasks. Returns what the worker reported last. */

@@ -159,6 +159,24 @@ Deno.test("the wait for a first element counts while it lasts, and not against w
   assertEquals(await waitingShare(), 0.2);
 });
 
+Deno.test("the last figures of a released client count for the client of the next epoch", async () => {
+  await using cluster = await TestCluster.start();
+  const { clientId } = await running(cluster, ["w"]);
+  await say(cluster, clientId, { atMs: 0, elements: 1 });
+  await cluster.world.advance(500);
+  const spent = { elements: 6, waitingMs: 400, trainingMs: 100 };
+  await cluster.ask("releaseClient", {
+    clientId,
+    figures: { ...noReport("client"), ...spent, atMs: 500 },
+  });
+  const options = { jobName: "job", repetition: 1 };
+  const next = await cluster.open(await cluster.dataset(), options);
+  await say(cluster, next.clientId, { atMs: 500 });
+  const [, { readers = [] } = {}] = (await cluster.ask("describe", null)).jobs[0]!.iterations;
+  const { waitingShare, targetProcessingMs } = readers[0]!.figures!;
+  assertEquals([waitingShare, targetProcessingMs], [0.8, 20]);
+});
+
 Deno.test("a heartbeat that is heard twice counts once", async () => {
   await using cluster = await TestCluster.start();
   const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);

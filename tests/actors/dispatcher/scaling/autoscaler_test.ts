@@ -15,7 +15,7 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
 /** Any worker may serve the job. */
-const ANY = { pool: {}, sought: null, isFilling: false };
+const ANY = { series: "s", pool: {}, sought: null, isFilling: false };
 
 /** A job, in elements a second. */
 interface Job {
@@ -260,17 +260,20 @@ Deno.test("JobScaler judges a step up once the new workers have produced, at mos
   assertEquals(stepsOf(30 * MINUTE).slice(0, 3), [1, 2, 1]);
 });
 
-Deno.test("Autoscaler measures on, and remembers what did not help, across short gaps of a job", () => {
+Deno.test("Autoscaler measures on, and remembers what did not help, across short gaps of a job or series", () => {
   const disk = job("from disk", { demand: 400, storage: 40 });
-  const history = looksAt((nowMs, workers) => {
-    const look = nowMs / (5 * SECOND);
-    // Between two epochs nobody reads, or no task has started.
-    if (look % 4 === 2) return undefined;
-    const serving = look % 4 === 0 ? 0 : workers;
-    const rates = serving === 0 ? null : ratesOf(disk, workers, () => 1);
-    return { jobId: 1, name: "a", serving, shares: null, ...ANY, rates };
-  }, 8 * MINUTE);
-  assertEquals(history, [1, 2, 4, 2]);
+  for (const isSameJob of [true, false]) {
+    const history = looksAt((nowMs, workers) => {
+      const look = nowMs / (5 * SECOND);
+      // Between two epochs nobody reads, or no task has started.
+      if (look % 4 === 2) return undefined;
+      const serving = look % 4 === 0 ? 0 : workers;
+      const rates = serving === 0 ? null : ratesOf(disk, workers, () => 1);
+      const jobId = isSameJob ? 1 : Math.floor((look + 1) / 4);
+      return { jobId, name: "a", serving, shares: null, ...ANY, rates };
+    }, 8 * MINUTE);
+    assertEquals(history, [1, 2, 4, 2]);
+  }
 });
 
 Deno.test("storage that gives no more to more workers is recognised: back, and stay there", () => {
@@ -305,6 +308,18 @@ Deno.test("a trainer whose link is full gets no more workers, and keeps those th
   assertEquals(cluster.said.wanted, 3);
   assertEquals(cluster.said.jobs[0]!.kind, "limited");
   assertMatch(cluster.said.text, /the path to the trainers is slow/);
+});
+
+Deno.test("JobScaler does not go back to too few workers because more are not busy", () => {
+  const [demand, madeByOne] = [10, 2];
+  const shares = [[0.8, 1], [0.6, 0.9], [0.5, 0.6], [0.4, 0.35]] as const;
+  const history = looksAt((_nowMs, workers) => {
+    const [waitingShare, busyShare] = shares[workers - 1]!;
+    const delivered = demand * (1 - waitingShare);
+    const rates = { waitingShare, busyShare, demand, delivered, madeByOne };
+    return { jobId: 1, name: "short epochs", serving: workers, shares: null, ...ANY, rates };
+  }, 9 * MINUTE);
+  assertEquals(history, [1, 2, 4, 3]);
 });
 
 Deno.test("nobody reads: down to the least, slowly, and a job that comes meanwhile finds workers", () => {

@@ -3,7 +3,7 @@
 import { noReport } from "../../../lib/no_figures.ts";
 import { assertEquals, assertMatch } from "../../../assert.ts";
 import { TestCluster } from "../lib.ts";
-import { report, say } from "../report/reports.ts";
+import { report, running, say } from "../report/reports.ts";
 import { openSave } from "../saves.ts";
 import type { TestWorker } from "../test_worker.ts";
 
@@ -94,21 +94,27 @@ Deno.test("a dispatcher wants more workers when trainers wait for busy ones, and
 });
 
 /** Epochs of four seconds, each with a client that has a clock of its own. */
-async function readEpochs(cluster: TestCluster, epochs: number): Promise<void> {
+async function readEpochs(
+  cluster: TestCluster,
+  epochs: number,
+  job: NonNullable<Parameters<TestCluster["open"]>[1]>,
+): Promise<void> {
   const worker = cluster.worker("w");
   const dataset = await cluster.dataset();
   const stats: Record<number, { produced: number; busyMs: number }> = {};
   for (let repetition = 0; repetition < epochs; repetition++) {
     const [atMs, clockMs] = [4 * SECOND * repetition, 1e6 * (epochs - repetition)];
-    await worker.heartbeat();
-    const { clientId } = await cluster.open(dataset, { jobName: "job", repetition });
-    const taskId = (await worker.heartbeat()).at(-1)!;
+    // The first report of an epoch is the last of the task before.
     await report(cluster, worker, { atMs, stats });
+    await worker.heartbeat();
+    const { clientId } = await cluster.open(dataset, { ...job, repetition });
+    const taskId = (await worker.heartbeat()).at(-1)!;
+    await report(cluster, worker, { atMs: atMs + 1, stats });
     await say(cluster, clientId, { atMs: clockMs });
     await cluster.world.advance(3.5 * SECOND);
     stats[taskId] = { produced: 70, busyMs: 3.5 * SECOND };
-    worker.complete(taskId);
-    await report(cluster, worker, { atMs: atMs + 3.5 * SECOND, stats });
+    // An ordered task ends when its reader leaves.
+    if (job.ordered === undefined) worker.complete(taskId);
     const spent = { waitingMs: 2.5 * SECOND, trainingMs: SECOND };
     await say(cluster, clientId, { atMs: clockMs + 3.5 * SECOND, elements: 70, ...spent });
     await cluster.ask("releaseClient", { clientId });
@@ -116,10 +122,68 @@ async function readEpochs(cluster: TestCluster, epochs: number): Promise<void> {
   }
 }
 
-Deno.test("Scaling measures a job whose epochs are shorter than its interval", async () => {
-  await using cluster = await TestCluster.start({ scaling: { maxWorkers: 8 } });
-  await readEpochs(cluster, 8);
-  assertEquals((await cluster.ask("describe", null)).scaling.wanted, 2);
+const ORDERED = {
+  processingMode: "DETERMINISTIC",
+  ordered: { seed: "0000000000000001", shuffled: false },
+} as const;
+
+for (
+  const [what, job] of [
+    ["a job", { jobName: "job" }],
+    ["a DETERMINISTIC job", { jobName: "job", ...ORDERED }],
+    ["a job without a name", {}],
+  ] as const
+) {
+  Deno.test(`Scaling measures ${what} whose epochs are shorter than its interval`, async () => {
+    await using cluster = await TestCluster.start({ scaling: { maxWorkers: 8 } });
+    await readEpochs(cluster, 8, job);
+    assertEquals((await cluster.ask("describe", null)).scaling.wanted, 2);
+  });
+}
+
+Deno.test("Scaling keeps the workers of a job whose epochs are produced between two observations", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w");
+  const dataset = await cluster.dataset();
+  const stats: Record<number, { produced: number; busyMs: number }> = {};
+  // The dispatcher observes every five seconds.
+  await cluster.world.advance(SECOND);
+  for (let repetition = 0; repetition < 30; repetition++) {
+    const atMs = 5 * SECOND * repetition;
+    await worker.heartbeat();
+    const { clientId } = await cluster.open(dataset, { jobName: "job", repetition });
+    const taskId = (await worker.heartbeat()).at(-1)!;
+    await report(cluster, worker, { atMs, stats });
+    await say(cluster, clientId, { atMs });
+    await cluster.world.advance(0.5 * SECOND);
+    stats[taskId] = { produced: 20, busyMs: 0.5 * SECOND };
+    worker.complete(taskId);
+    await report(cluster, worker, { atMs: atMs + 0.5 * SECOND, stats });
+    await cluster.world.advance(4.5 * SECOND);
+    const spent = { waitingMs: 0.2 * SECOND, trainingMs: 4.8 * SECOND };
+    await say(cluster, clientId, { atMs: atMs + 5 * SECOND, elements: 20, ...spent });
+    await cluster.ask("releaseClient", { clientId });
+  }
+  const { wanted, jobs } = (await cluster.ask("describe", null)).scaling;
+  assertEquals([wanted, jobs[0]?.kind], [1, "enough"]);
+});
+
+Deno.test("Scaling waits for a worker that fills a buffer, and for none that has nothing to do", async () => {
+  for (const [busyMs, kind] of [[30 * SECOND, "unknown"], [0, "enough"]] as const) {
+    await using cluster = await TestCluster.start();
+    const { workers, taskIds, clientId } = await running(cluster, ["working", "other"]);
+    for (let atMs = 0; atMs <= 30 * SECOND; atMs += 5 * SECOND) {
+      const share = atMs / (30 * SECOND);
+      for (const [i, stats] of [{ produced: 300, busyMs: 30 * SECOND }, { busyMs }].entries()) {
+        const now = Object.entries(stats).map(([key, value]) => [key, share * value]);
+        const reported = { [taskIds[i]!]: Object.fromEntries(now) };
+        await report(cluster, workers[i]!, { atMs, stats: reported });
+      }
+      await say(cluster, clientId, { atMs, elements: 300 * share, trainingMs: atMs });
+      await cluster.world.advance(5 * SECOND);
+    }
+    assertEquals((await cluster.ask("describe", null)).scaling.jobs[0]!.kind, kind);
+  }
 });
 
 Deno.test("a dispatcher wants no more workers for a trainer that does not wait", async () => {
