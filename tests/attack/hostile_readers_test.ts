@@ -218,7 +218,9 @@ Deno.test("a client whose workers have sent the end of tasks that the dispatcher
   for (const mode of ["any", "ordered"] as const) {
     for (const code of [undefined, "not_found", "failed_precondition"] as const) {
       await runInVirtualTime(async (time) => {
-        await using bench = new Bench(time, mode, () => {
+        await using bench = new Bench(time, mode, async () => {
+          // Several requests are open, and their answers arrive one after the other.
+          await time.sleep(10 * bench.asked);
           if (code !== undefined) throw new LeatError(code, "no task");
           return { kind: "end" };
         });
@@ -226,6 +228,7 @@ Deno.test("a client whose workers have sent the end of tasks that the dispatcher
         await time.sleep(150_000);
         assertEquals(bench.warnings.length, 3, `${mode} ${code}`);
         assertStringIncludes(bench.warnings[0]!, "makes no progress. All 1 workers");
+        assertStringIncludes(bench.warnings[0]!, "If no other worker still works for it");
         assertStringIncludes(bench.warnings[0]!, 'worker "w" at host');
       });
     }
