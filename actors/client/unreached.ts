@@ -70,17 +70,25 @@ export class UnreadTasks {
   /** Tasks that give this client nothing more, as their workers say. */
   readonly #ended = new Set<number>();
 
+  /** The client begins to read a task, or another incarnation of it. */
+  opened({ taskId }: TaskSource): void {
+    this.#ended.delete(taskId);
+  }
+
   ended({ taskId }: TaskSource): void {
     this.#ended.add(taskId);
   }
 
-  /** A sentence if all workers say that they have given everything, and the dispatcher does not. */
+  /**
+   * A sentence if all workers say that they have given everything, while the job goes on. The job may
+   * rightly wait for workers that only other clients read.
+   */
   whyAllEnded(tasks: ReadonlyMap<number, TaskSource>): string | undefined {
     const [first] = tasks.values();
     if (first === undefined || tasks.keys().some((taskId) => !this.#ended.has(taskId))) return;
     return `All ${tasks.size} workers that it reads have sent the end of their tasks, and the ` +
-      `dispatcher lists these tasks as open, first that of worker "${first.worker}" at ` +
-      `${first.source.node}: start these workers again`;
+      "dispatcher says that the job goes on. If no other worker still works for it, start these " +
+      `again: first worker "${first.worker}" at ${first.source.node}`;
   }
 
   failed({ taskId, worker, source }: TaskSource, { message }: LeatError, nowMs: number): void {
@@ -90,7 +98,6 @@ export class UnreadTasks {
 
   answered({ taskId }: TaskSource): void {
     this.#failures.delete(taskId);
-    this.#ended.delete(taskId);
   }
 
   /** A sentence about the tasks that cannot be read now, if there are any. */

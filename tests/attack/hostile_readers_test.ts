@@ -48,7 +48,7 @@ const MODES = {
       consumerIndex: 1,
       ordered: { numbering: { first: 0, batchSize: null, carriedRows: 0 } },
     },
-    parameters: { processingMode: "DETERMINISTIC", numConsumers: 2 },
+    parameters: { processingMode: "DETERMINISTIC", numConsumers: 4 },
     news: ORDERED,
   },
 } as const;
@@ -150,6 +150,7 @@ const FORGED: readonly (readonly [Mode, ElementAnswer])[] = [
   ["ordered", passed(1)],
   ["consumer", { kind: "later", from: 0 }],
   ["consumer", passed(2)],
+  ["consumer", passed(4, { ...place, index: 2 })],
   ["consumer", passed(0)],
   ["consumer", passed(1, { ...place, index: 1 })],
   ["consumer", passed(Number.MAX_SAFE_INTEGER, { ...place, index: Number.MAX_SAFE_INTEGER })],
@@ -176,13 +177,15 @@ testInVirtualTime(
     const items: ElementAnswer[] = [
       passed(1),
       { kind: "element", element, place: { ...place, index: 1 } },
+      passed(3, { ...place, index: 2 }),
+      { kind: "element", element, place: { ...place, index: 5 } },
     ];
     await using bench = new Bench(
       time,
       "consumer",
       () => items.shift() ?? new Promise<never>(() => {}),
     );
-    assertEquals((await bench.feed.take()).kind, "element");
+    for (let i = 0; i < 2; i++) assertEquals((await bench.feed.take()).kind, "element");
   },
 );
 
@@ -215,7 +218,9 @@ Deno.test("a client whose workers have sent the end of tasks that the dispatcher
   for (const mode of ["any", "ordered"] as const) {
     for (const code of [undefined, "not_found", "failed_precondition"] as const) {
       await runInVirtualTime(async (time) => {
-        await using bench = new Bench(time, mode, () => {
+        await using bench = new Bench(time, mode, async () => {
+          // Several requests are open, and their answers arrive one after the other.
+          await time.sleep(10 * bench.asked);
           if (code !== undefined) throw new LeatError(code, "no task");
           return { kind: "end" };
         });
@@ -223,6 +228,7 @@ Deno.test("a client whose workers have sent the end of tasks that the dispatcher
         await time.sleep(150_000);
         assertEquals(bench.warnings.length, 3, `${mode} ${code}`);
         assertStringIncludes(bench.warnings[0]!, "makes no progress. All 1 workers");
+        assertStringIncludes(bench.warnings[0]!, "If no other worker still works for it");
         assertStringIncludes(bench.warnings[0]!, 'worker "w" at host');
       });
     }

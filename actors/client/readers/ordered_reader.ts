@@ -383,11 +383,13 @@ export class OrderedReader implements Reader {
     return `${items} items of split ${sequence}, but not the item before them`;
   }
 
-  /** Whether a run of elements has none of this consumer. */
+  /** Whether a run of elements has none of this consumer. A worker may state any counts. */
   #isOthers({ place, count }: Passed, own: Own | undefined): boolean {
     if (own?.sequence !== place.sequence) return false;
-    for (let i = 0; i < count; i++) if (this.#isOwn(own.number + place.index + i)) return false;
-    return count > 0;
+    const { parameters: { numConsumers = 1 }, consumerIndex = 0 } = this.#deps.options;
+    const first = (own.number % numConsumers + place.index % numConsumers) % numConsumers;
+    const untilOwn = (consumerIndex - first + numConsumers) % numConsumers;
+    return count > 0 && count <= untilOwn;
   }
 
   #arrive(answer: Placed): void {

@@ -83,6 +83,7 @@ export class TaskFetcher {
     this.#name = `Worker "${task.worker}" at ${task.source.node} (task ${task.taskId})`;
     this.#options = options;
     const { context } = deps;
+    deps.unread.opened(task);
     const { trainerId, consumerIndex, requestTimeoutMs = REQUEST_TIMEOUT_MS, isFar } = deps.options;
     this.#isFar = isFar?.(task.source.node) ?? false;
     this.#bandwidthSentMs = context.world.nowMs();
