@@ -86,7 +86,7 @@ export function createDispatcher(
       },
       releaseClient: (request, delivery) => {
         const by = dispatcher.forClient(request, delivery);
-        return dispatcher.answer(by, () => dispatcher.releaseClient(request));
+        return dispatcher.answer(by, () => dispatcher.releaseClient(request, by));
       },
       workerHeartbeat: (request, delivery) => dispatcher.workerHeartbeat(request, delivery),
       getSplit: (request, delivery) => dispatcher.getSplit(request, delivery),
@@ -318,7 +318,8 @@ class Dispatcher {
     });
   }
 
-  releaseClient(request: Request<"releaseClient">): Answer<"releaseClient"> {
+  releaseClient(request: Request<"releaseClient">, by: Delivery): Answer<"releaseClient"> {
+    this.#rates.addRequest(by, bytesOfBody(request));
     return this.#transactions.run((tx) => releaseClient(tx, request, this.#parts));
   }
 

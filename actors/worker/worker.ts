@@ -144,6 +144,9 @@ class Worker {
     const { definition: { taskId } } = held;
     let isOver = false;
     const fetched = this.#context.ask(held.task, "drain", null, { timeoutMs })
+      .then(() => {
+        if (endsWithDrain(held)) this.#context.run(() => this.#dropDrained(held));
+      })
       .finally(() => isOver = true);
     try {
       // Nobody fetches what the task of an abandoned proxy holds.
@@ -151,7 +154,6 @@ class Worker {
     } catch {
       return false;
     }
-    if (isOver && endsWithDrain(held)) this.#context.run(() => this.#dropDrained(held));
     while (this.#tasks.get(taskId) === held && !held.failed && !await this.#isRead(held)) {
       if (this.#context.world.nowMs() >= untilMs) return false;
       await sleep(this.#context, READ_RETRY_MS);

@@ -269,6 +269,23 @@ Deno.test("an epoch of coordinated reads ends without a worker that drains for a
   }
 });
 
+Deno.test("coordinated reads that were left before a drain end without the worker once they are read again", async () => {
+  using readings = new Readings();
+  const rounds = { jobName: "rounds", numConsumers: 1, consumerIndex: 0 };
+  const cluster = await startDraining(readings, async (cluster) => {
+    const first = readings.open(
+      cluster.addNode("first", () => {}),
+      (service) => DISTINCT.distribute({ service, processingMode: "DYNAMIC", ...rounds }),
+    );
+    let hasLeft = false;
+    first.next().then(() => first.return()).then(() => hasLeft = true);
+    await cluster.run({ until: () => hasLeft, timeMaxMs: 60_000 });
+  });
+  const reading = readAll(cluster, readings, "DYNAMIC", rounds);
+  await cluster.run({ until: () => reading.isEnded, timeMaxMs: DRAIN_MS / 2 });
+  assertEquals(new Set(reading.taken).size, reading.taken.length);
+});
+
 Deno.test("a draining worker waits for trainers that are behind in a shared window", async () => {
   const cluster = new SimCluster({ seed: 1n, faults: NO_FAULTS });
   using readings = new Readings();

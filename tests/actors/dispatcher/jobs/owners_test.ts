@@ -17,6 +17,7 @@ import { hashBytes } from "../../../../core/hash.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { inlinePair } from "../../../../transport/inline.ts";
 import { DenoWorld } from "../../../../platform/deno_world.ts";
+import { noReport } from "../../../lib/no_figures.ts";
 import {
   assert,
   assertEquals,
@@ -730,7 +731,7 @@ Deno.test("RequestRates lets bursts and a steady stream through, refuses beyond,
 });
 
 Deno.test("the dispatcher counts a request with long lists as several against its sender's rate", async () => {
-  for (const method of ["clientHeartbeat", "openIteration"] as const) {
+  for (const method of ["clientHeartbeat", "openIteration", "releaseClient"] as const) {
     await using teams = new Teams({ quotas: { requestsPerSecondMax: 10 } });
     const a = teams.join(A);
     const request = a.openRequest(await a.register("numbers"));
@@ -739,6 +740,10 @@ Deno.test("the dispatcher counts a request with long lists as several against it
     const numbers = Array.from({ length: 65_536 }, (_, i) => i);
     if (method === "openIteration") {
       await a.ask(method, { ...request, behind: numbers });
+    } else if (method === "releaseClient") {
+      const read = { ...noReport("read"), worker: "w" };
+      const reads = numbers.map((taskId) => ({ ...read, taskId }));
+      await a.ask(method, { clientId, figures: { ...noReport("client"), atMs: 0, reads } });
     } else {
       await a.ask(method, { clientId, report: { kind: "ordered", mark: 0, done: numbers } });
     }
