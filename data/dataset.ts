@@ -1147,6 +1147,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * every worker or reader that runs the cache has a copy of its own. With `path` it is in
    * files in that folder of the machine that iterates (`--allow-write`), also for other processes and
    * runs. A pass that fails, is abandoned, or ends with its process leaves nothing behind.
+   * If a later `take` ends a pass early, `prefetch` and parallel calls between them may have read to
+   * the end, so that the copy is kept, or not: call `take` before `cache`.
    * Each iteration gets copies of what is in memory, and may change them in place.
    *
    * With `path`, operators before the cache keep the order of elements, whatever `deterministic` says.

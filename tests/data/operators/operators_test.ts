@@ -437,3 +437,16 @@ Deno.test("operators with a spec refuse an invalid one", () => {
   assertThrows(() => new TensorSpec("float" as "float32", []), LeatError, "TensorSpec: dtype");
   assertThrows(() => new TensorSpec("float32", [-1]), LeatError, "TensorSpec: shape");
 });
+
+Deno.test("cache keeps a pass that take ends early only if it was read to its end", async () => {
+  const drawn = () => Dataset.range(12).map((_, { random }) => random.next());
+  const distinctIn = async (numbers: Dataset<number>) =>
+    new Set(await collect(numbers.repeat(2).withOptions({ seed: 1 }))).size;
+  const left = await distinctIn(drawn().cache().take(8));
+  const readOn = await distinctIn(drawn().cache().shuffle(13, { seed: 1 }).take(8));
+  assertEquals(left, 16);
+  assert(readOn <= 12, `${readOn}`);
+  for (const n of [1, 20]) {
+    assertEquals(await distinctIn(drawn().take(8).cache().prefetch(n)), 8);
+  }
+});
