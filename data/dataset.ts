@@ -1489,7 +1489,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Sets options for the whole pipeline. A later call takes precedence over an earlier one, and an
-   * operator's own options over both. A `seed` also holds for the job of a `distribute` or `offload`
+   * operator's own options over both. In a dataset that a function returns, as that of `flatMap`, a
+   * call has no effect on the operators: give them options of their own. A `seed` also holds for the job of a `distribute` or `offload`
    * before it, but not for a dataset of `fromId`, which keeps the seed that it was registered with. Of
    * the other options, workers get those that are set before `distribute` or before the operators that
    * `offload` gives them.
