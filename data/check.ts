@@ -97,7 +97,8 @@ export function checkSeed(operator: string, value: unknown): bigint | undefined 
   if (typeof value === "number" && Number.isSafeInteger(value)) {
     return BigInt.asUintN(64, BigInt(value));
   }
-  throw refuse(operator, "seed", "an integer or a bigint", value);
+  // A number above the bound may be an integer whose last digits are lost.
+  throw refuse(operator, "seed", "an integer from -(2^53 - 1) to 2^53 - 1, or a bigint", value);
 }
 
 /** The path of a file or folder. */

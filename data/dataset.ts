@@ -1147,6 +1147,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * every worker or reader that runs the cache has a copy of its own. With `path` it is in
    * files in that folder of the machine that iterates (`--allow-write`), also for other processes and
    * runs. A pass that fails, is abandoned, or ends with its process leaves nothing behind.
+   * If a later `take` ends a pass early, `prefetch` and parallel calls between them may have read to
+   * the end, so that the copy is kept, or not: call `take` before `cache`.
    * Each iteration gets copies of what is in memory, and may change them in place.
    *
    * With `path`, operators before the cache keep the order of elements, whatever `deterministic` says.
@@ -1487,7 +1489,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Sets options for the whole pipeline. A later call takes precedence over an earlier one, and an
-   * operator's own options over both. A `seed` also holds for the job of a `distribute` or `offload`
+   * operator's own options over both. In a dataset that a function returns, as that of `flatMap`, a
+   * call has no effect on the operators: give them options of their own. A `seed` also holds for the job of a `distribute` or `offload`
    * before it, but not for a dataset of `fromId`, which keeps the seed that it was registered with. Of
    * the other options, workers get those that are set before `distribute` or before the operators that
    * `offload` gives them.

@@ -15,9 +15,9 @@ import { definedFields } from "../../core/tree.ts";
 /** Settings of a pipeline. */
 export interface DatasetOptions {
   /**
-   * The seed of all its random numbers, except those of operators with a `seed` of their own. Without
-   * it, every iteration draws one; under DETERMINISTIC, and with `offload({ deterministic: true })`,
-   * it is 0.
+   * The seed of all its random numbers, except those of operators with a `seed` of their own. The
+   * numbers also depend on how many operators follow. Without it, every iteration draws one; under
+   * DETERMINISTIC, and with `offload({ deterministic: true })`, it is 0.
    */
   readonly seed?: number | bigint | undefined;
   /**

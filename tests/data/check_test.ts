@@ -1,7 +1,7 @@
-/** How messages show values. */
+/** How messages show values, and what they say about arguments. */
 import { show } from "../../data/check.ts";
 import { Dataset, LeatError, TensorSpec } from "../../mod.ts";
-import { assert, assertEquals, assertRejects } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
 
 Deno.test("show keeps a message short whatever the value", () => {
   const cycle: unknown[] = [];
@@ -24,5 +24,19 @@ Deno.test("the error of an element with a long text is short", async () => {
   for (const dataset of misfits) {
     const { message } = await assertRejects(() => dataset.iterator().next(), LeatError);
     assert(message.length < 1_000, message.slice(0, 2_000));
+  }
+});
+
+Deno.test("the error of an argument says which values are accepted", () => {
+  const range = Dataset.range(3);
+  const refusals: [() => unknown, RegExp][] = [
+    [() => range.shuffle(3, { seed: 2 ** 53 }), /from -\(2\^53 - 1\) to 2\^53 - 1, or a bigint/],
+    [
+      () => range.bucketBySequenceLength({ length: (x) => x, boundaries: [], batchSizes: [1] }),
+      /boundaries must be one or more increasing integers, got \[\]/,
+    ],
+  ];
+  for (const [refused, wanted] of refusals) {
+    assertMatch(assertThrows(refused, LeatError).message, wanted);
   }
 });

@@ -118,7 +118,7 @@ function checkOptions(options: BucketAttributes): BucketAttributes {
   const boundaries = checkArray(KIND, "boundaries", options.boundaries)
     .map((at) => checkInteger(KIND, "boundaries", at, 1));
   if (boundaries.length === 0 || boundaries.some((at, i) => i > 0 && at <= boundaries[i - 1]!)) {
-    throw invalidArgument(KIND, "boundaries", "increasing integers", boundaries);
+    throw invalidArgument(KIND, "boundaries", "one or more increasing integers", boundaries);
   }
   const batchSizes = checkArray(KIND, "batchSizes", options.batchSizes)
     .map((at) => checkInteger(KIND, "batchSizes", at, 1));

@@ -13,7 +13,12 @@ import { SameElementsNode, SteppingIterator } from "../unary.ts";
 export interface ShuffleOptions {
   /** The seed of the draws. Default: derived from that of `withOptions`. */
   readonly seed?: number | bigint | undefined;
-  /** Whether every iteration and repetition has another order. Default true. */
+  /**
+   * Whether every iteration and repetition has another order. Default true. To divide a dataset with
+   * `take` and `skip`, as for training and validation, set it to false and give a `seed` here: with
+   * that of `withOptions`, two pipelines that continue differently have different orders, and the
+   * parts overlap.
+   */
   readonly reshuffleEachIteration?: boolean | undefined;
 }
 

@@ -437,3 +437,36 @@ Deno.test("operators with a spec refuse an invalid one", () => {
   assertThrows(() => new TensorSpec("float" as "float32", []), LeatError, "TensorSpec: dtype");
   assertThrows(() => new TensorSpec("float32", [-1]), LeatError, "TensorSpec: shape");
 });
+
+Deno.test("take and skip divide what a shuffle with a seed of its own gives, whatever follows", async () => {
+  const all = Dataset.range(100).shuffle(100, { seed: 7, reshuffleEachIteration: false });
+  const training = all.take(80).map((x) => x).prefetch(2).withOptions({ seed: 1 });
+  const validation = all.skip(80).withOptions({ seed: 1 });
+  const both = [...await collect(training), ...await collect(validation)];
+  assertEquals(new Set(both).size, 100);
+});
+
+Deno.test("withOptions in a dataset that a function returns does not seed its operators", async () => {
+  const orders = (own: number, seed: number) =>
+    collect(
+      Dataset.range(1).flatMap(
+        (_, { Dataset, own }) => Dataset.range(20).shuffle(20).withOptions({ seed: own }),
+        { captures: { own } },
+      ).withOptions({ seed }),
+    );
+  assertEquals(await orders(1, 5), await orders(2, 5));
+  assertNotEquals(await orders(1, 5), await orders(1, 6));
+});
+
+Deno.test("cache keeps a pass that take ends early only if it was read to its end", async () => {
+  const drawn = () => Dataset.range(12).map((_, { random }) => random.next());
+  const distinctIn = async (numbers: Dataset<number>) =>
+    new Set(await collect(numbers.repeat(2).withOptions({ seed: 1 }))).size;
+  const left = await distinctIn(drawn().cache().take(8));
+  const readOn = await distinctIn(drawn().cache().shuffle(13, { seed: 1 }).take(8));
+  assertEquals(left, 16);
+  assert(readOn <= 12, `${readOn}`);
+  for (const n of [1, 20]) {
+    assertEquals(await distinctIn(drawn().take(8).cache().prefetch(n)), 8);
+  }
+});
