@@ -265,6 +265,8 @@ function typedPart(tree: SchemaTree, budget: RowBudget): VariantPart {
 function countedValues(element: SchemaElement, budget: RowBudget): ParquetValues {
   const scalars = scalarValues(element);
   if (element.type !== "BYTE_ARRAY" && element.type !== "FIXED_LEN_BYTE_ARRAY") return scalars;
+  // The library makes numbers of these bytes.
+  if (scalars.dtype === "float16") return scalars;
   const isJson = annotationOf(element) === "JSON";
   const convert = (value: unknown) => {
     if (value == null) return null;
