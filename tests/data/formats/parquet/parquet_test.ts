@@ -293,6 +293,16 @@ Deno.test("parquet reads lists of lists as one tensor where they are of one leng
   ]);
 });
 
+Deno.test("parquet reads lists of structs of one field, by the names that older writers give them", async () => {
+  const rows = [[1, null], [], null];
+  const read = (names: string[]) =>
+    values(writeColumn(rows, listOf({ type: "INT32", repetition_type: "OPTIONAL" }), names));
+  const structs = [[{ f: 1 }, { f: null }], [], null];
+  assertEquals(await read(["x", "array", "f"]), structs);
+  assertEquals(await read(["x", "x_tuple", "f"]), structs);
+  assertEquals(await read(["x", "bag", "f"]), [[1, null], new Int32Array(0), null]);
+});
+
 Deno.test("parquet reads 16-bit floats in lists and structs", async () => {
   const float16 = {
     type: "FIXED_LEN_BYTE_ARRAY",
