@@ -516,8 +516,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `naValue`) is an error, also for strings.
    *
    * Blank lines and a byte order mark are skipped. A record with too few or too many fields, a
-   * missing value or an invalid number, such as 1e400, fails: `data_loss` with file, line and column.
-   * So does a record that is not UTF-8: convert the file, as with `iconv`. A header without a required
+   * missing value or an invalid number, such as 1e400, or 1e39 in a column of float32, fails:
+   * `data_loss` with file, line and column. So does a record that is not UTF-8: convert the file, as with `iconv`. A header without a required
    * column fails the file. An empty file has no records. Lines end with `\n` or `\r\n`: a header with
    * `\r` alone fails the file.
    *

@@ -132,7 +132,9 @@ function resample(
 function tapsOf(from: number, to: number, method: ResizeMethod, antialias: boolean): Taps {
   const scale = from / to;
   if (method === "nearest") {
-    return taps(from, to, 1, (i) => Math.min(Math.floor((i + 0.5) * scale), from - 1), () => 1);
+    // In float32, as in TensorFlow: a position between two pixels is rounded to one of them.
+    const at = (i: number) => Math.floor(Math.fround((i + 0.5) * Math.fround(scale)));
+    return taps(from, to, 1, (i) => Math.min(at(i), from - 1), () => 1);
   }
   if (method === "area") {
     const overlap = (i: number, at: number) =>

@@ -26,6 +26,8 @@ const UNKNOWN_LENGTH = 0xffff_ffff;
 const CHUNK_HEADER_BYTES = 8;
 /** RIFF, length, WAVE. */
 const RIFF_HEADER_BYTES = 12;
+/** The length of the file counts the bytes after it. */
+const RIFF_LENGTH_END = 8;
 const FORMAT_BYTES_MIN = 16;
 const FORMAT_BYTES_EXTENSIBLE = 40;
 /** The offset of the code of an extensible format. */
@@ -93,7 +95,8 @@ function requireWav(bytes: Uint8Array): void {
 
 /**
  * The chunks in order. Data of unknown length last to the end of the file. Any other chunk that claims
- * more bytes than there are is damage. The length of the whole file is not read.
+ * more bytes than there are is damage. The length of the whole file is read only to tell data of unknown
+ * length from empty data.
  */
 function* chunksOf(bytes: Uint8Array): Generator<{ name: string; chunk: DataView }> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -101,7 +104,9 @@ function* chunksOf(bytes: Uint8Array): Generator<{ name: string; chunk: DataView
     const name = String.fromCharCode(...bytes.subarray(at, at + 4));
     const start = at + CHUNK_HEADER_BYTES;
     const claimed = view.getUint32(at + 4, true);
-    const isUnknown = name === "data" && claimed === UNKNOWN_LENGTH;
+    // A writer that was stopped leaves the lengths of the data and the file as it began them.
+    const isUnfinished = claimed === 0 && RIFF_LENGTH_END + view.getUint32(4, true) <= start;
+    const isUnknown = name === "data" && (claimed === UNKNOWN_LENGTH || isUnfinished);
     const length = isUnknown ? bytes.length - start : claimed;
     if (start + length > bytes.length) {
       throw damaged(

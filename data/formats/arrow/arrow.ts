@@ -18,6 +18,8 @@ import { equalParts, type RowBlocks } from "../row_blocks.ts";
 import "./flatbuffer_limits.ts";
 
 const MAGIC = "ARROW1";
+/** The begin of Feather's own format. Version 2 is an Arrow file. */
+const FEATHER_MAGIC = "FEA1";
 /** A file ends with the length of the footer and the magic. */
 const FOOTER_END_BYTES = 4 + MAGIC.length;
 /** A file begins with the magic, padded to 8 bytes. */
@@ -76,7 +78,11 @@ export async function openArrow(
 ): Promise<RowBlocks> {
   const bytes = ByteRanges.of("Arrow", source);
   if (bytes.sizeBytes === 0) throw bytes.damaged("it is empty");
-  if (await isFile(bytes)) await checkEnd(bytes);
+  const magic = await magicOf(bytes);
+  if (magic.startsWith(FEATHER_MAGIC)) {
+    throw bytes.unsupported("it is a Feather file of version 1; write it in version 2");
+  }
+  if (magic === MAGIC) await checkEnd(bytes);
   try {
     const handle = new Handle(bytes);
     const reader = await RecordBatchReader.from(handle.forLibrary()) as Reader;
@@ -92,30 +98,34 @@ export async function openArrow(
     return arrowBlocks(bytes, reader, chosen);
   } catch (error) {
     const type = unreadType(error);
-    if (type !== undefined) throw bytes.unsupported(`a column has the type ${type}`);
+    if (type !== undefined) {
+      const [name, plain] = type;
+      throw bytes.unsupported(
+        `a column has the type ${name}; cast it to ${plain} before it is written`,
+      );
+    }
     throw bytes.failed("its schema", error);
   }
 }
 
-/** Types of the format that the library does not read, by their number in a schema. */
+/** Types of the format that the library does not read, by their number in a schema, and what holds the same. */
 const UNREAD_TYPES = new Map([
-  [21, "large_list"],
-  [22, "run_end_encoded"],
-  [23, "binary_view"],
-  [24, "string_view"],
-  [25, "list_view"],
-  [26, "large_list_view"],
+  [21, ["large_list", "list"]],
+  [22, ["run_end_encoded", "the type of its values"]],
+  [23, ["binary_view", "binary"]],
+  [24, ["string_view", "string"]],
+  [25, ["list_view", "list"]],
+  [26, ["large_list_view", "list"]],
 ]);
 
 /** The type because of which the library refused a schema. */
-function unreadType(error: unknown): string | undefined {
+function unreadType(error: unknown): readonly string[] | undefined {
   const [, number] = /^Unrecognized type: .*\((\d+)\)$/.exec((error as Error).message) ?? [];
   return number === undefined ? undefined : UNREAD_TYPES.get(Number(number));
 }
 
-async function isFile(bytes: ByteRanges): Promise<boolean> {
-  const start = await bytes.read(0, Math.min(MAGIC.length, bytes.sizeBytes));
-  return new TextDecoder().decode(start) === MAGIC;
+async function magicOf(bytes: ByteRanges): Promise<string> {
+  return new TextDecoder().decode(await bytes.read(0, Math.min(MAGIC.length, bytes.sizeBytes)));
 }
 
 async function checkEnd(bytes: ByteRanges): Promise<void> {

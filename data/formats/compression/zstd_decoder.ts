@@ -1,5 +1,5 @@
 /** Decompresses zstd files, up to the block that is damaged. */
-import { LeatError } from "../../../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import type { OpenFile } from "../../host.ts";
 import type { Decoder } from "../byte_source.ts";
 import { plainBytes, READ_BYTES } from "../plain_bytes.ts";
@@ -11,6 +11,9 @@ import {
   type Piece,
   ZstdFrames,
 } from "./zstd_frames.ts";
+
+/** The codes of errors about files that are not damaged. */
+const UNREAD: readonly LeatErrorCode[] = ["resource_exhausted", "unimplemented"];
 
 /** Bytes that are checked at a time, see {@linkcode ZSTD_WINDOWS_BYTES_MAX}. */
 const PUSH_BYTES = 8 * 1024;
@@ -109,7 +112,7 @@ class FrameDecoder {
   #damaged(offset: number, cause: Error): LeatError {
     this.#inflation?.destroy();
     const details = { path: this.#path, offset };
-    if (cause instanceof LeatError && cause.code === "resource_exhausted") {
+    if (cause instanceof LeatError && UNREAD.includes(cause.code)) {
       const message = `Cannot read ${this.#path}: ${cause.message}.`;
       return new LeatError(cause.code, message, { cause, details });
     }

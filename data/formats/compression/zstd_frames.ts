@@ -55,9 +55,9 @@ export class ZstdFrames {
   /**
    * Yields the pieces of the file's next bytes. A frame's magic and skippable frames are in none.
    *
-   * @throws {LeatError} `resource_exhausted` for a window larger than {@linkcode
-   * ZSTD_WINDOW_BYTES_MAX}, or windows that are together larger than {@linkcode
-   * ZSTD_WINDOWS_BYTES_MAX}.
+   * @throws {LeatError} `unimplemented` for a frame that needs a dictionary; `resource_exhausted` for a
+   * window larger than {@linkcode ZSTD_WINDOW_BYTES_MAX}, or windows that are together larger than
+   * {@linkcode ZSTD_WINDOWS_BYTES_MAX}.
    * @throws {Error} for a block that is larger than the format allows, or bytes that are no frame.
    */
   *push(bytes: Uint8Array): Generator<Piece> {
@@ -106,6 +106,7 @@ export class ZstdFrames {
       case "descriptor":
         return this.#takeDescriptor(read[0]!);
       case "header":
+        this.#requireNoDictionary(read);
         this.#takeWindow(windowBytesOf(this.#descriptor, read));
         return this.#expect("block", BLOCK_HEADER_BYTES);
       case "block":
@@ -126,6 +127,16 @@ export class ZstdFrames {
     this.#descriptor = descriptor;
     const { window, dictionary, size } = fieldsOf(descriptor);
     this.#expect("header", window + dictionary + size);
+  }
+
+  #requireNoDictionary(header: readonly number[]): void {
+    const { window, dictionary } = fieldsOf(this.#descriptor);
+    const id = toNumber(header.slice(window, window + dictionary));
+    if (id === 0) return;
+    throw new LeatError(
+      "unimplemented",
+      `zstd asks for the dictionary with number ${id}; compress it without a dictionary`,
+    );
   }
 
   #takeWindow(windowBytes: number): void {

@@ -36,9 +36,9 @@ const PARSERS: Readonly<Record<CsvDType, Parser>> = {
   uint32: integer(0, 2 ** 32 - 1),
   int64: bigInteger(-(2n ** 63n), 2n ** 63n - 1n),
   uint64: bigInteger(0n, 2n ** 64n - 1n),
-  float16: float,
-  float32: float,
-  float64: float,
+  float16: float(Math.f16round),
+  float32: float(Math.fround),
+  float64: float((value) => value),
   bool: (text) => BOOLEANS.get(text.trim().toLowerCase()),
   string: (text) => text,
 };
@@ -80,13 +80,16 @@ function bigInteger(min: bigint, max: bigint): Parser {
   };
 }
 
-function float(text: string): number | undefined {
-  if (FLOAT.test(text)) {
-    const value = Number(text);
-    return Number.isFinite(value) ? value : undefined; // as of "1e400"
-  }
-  const [, sign, isNaN] = NOT_FINITE.exec(text) ?? [];
-  if (sign === undefined) return undefined;
-  if (isNaN !== undefined) return NaN;
-  return sign === "-" ? -Infinity : Infinity;
+/** @param round Rounds to the dtype. A batch would round a number beyond its range to infinity. */
+function float(round: (value: number) => number): Parser {
+  return (text) => {
+    if (FLOAT.test(text)) {
+      const value = Number(text);
+      return Number.isFinite(round(value)) ? value : undefined; // as of "1e400"
+    }
+    const [, sign, isNaN] = NOT_FINITE.exec(text) ?? [];
+    if (sign === undefined) return undefined;
+    if (isNaN !== undefined) return NaN;
+    return sign === "-" ? -Infinity : Infinity;
+  };
 }

@@ -83,9 +83,10 @@ export async function readNpyHeader(bytes: ByteRanges): Promise<NpyArray> {
 }
 
 function parseHeader(bytes: ByteRanges, header: string, dataOffset: number): NpyArray {
-  const descr = /'descr'\s*:\s*(?:'([^']*)'|(\[))/.exec(header);
-  const order = /'fortran_order'\s*:\s*(True|False)/.exec(header);
-  const axes = /'shape'\s*:\s*\(([\s\dL,]*)\)/.exec(header);
+  // Python writes texts in single or double quotes. NumPy reads both.
+  const descr = /['"]descr['"]\s*:\s*(?:['"]([^'"]*)['"]|(\[))/.exec(header);
+  const order = /['"]fortran_order['"]\s*:\s*(True|False)/.exec(header);
+  const axes = /['"]shape['"]\s*:\s*\(([\s\dL,]*)\)/.exec(header);
   if (descr === null || order === null || axes === null) {
     const shown = shownJson(header.trim().slice(0, 200));
     throw bytes.damaged(

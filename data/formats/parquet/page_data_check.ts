@@ -38,6 +38,8 @@ const DECODED: ReadonlySet<number> = new Set([
 ]);
 
 const INT32_MAX = 2 ** 31 - 1;
+/** How far a run of groups may go beyond the values of its page. DuckDB fills up groups of 256 values. */
+const PADDING_VALUES_MAX = 1_024;
 /** The library reads indices as integers of 32 bits. */
 const INDEX_BITS_MAX = 32;
 const DELTA_BITS_MAX = 64;
@@ -289,13 +291,13 @@ class Walk extends ByteWalk {
     this.at = start + length;
   }
 
-  /** Walks runs of equal values, and groups of 8 values. The last group may be filled up. */
+  /** Walks runs of equal values, and groups of 8 values. The last groups may be filled up. */
   hybrid(count: number, bits: number): void {
     for (let seen = 0; seen < count;) {
       const header = this.varint();
       const isGroups = header % 2 === 1;
       const run = Math.floor(header / 2) * (isGroups ? 8 : 1);
-      if (run >= count - seen + (isGroups ? 8 : 1)) {
+      if (run >= count - seen + (isGroups ? PADDING_VALUES_MAX : 1)) {
         throw new Error(`a run of ${run} values is longer than the ${count - seen} that are left`);
       }
       // The library reads a byte even of no groups.

@@ -150,12 +150,29 @@ function singleValuesOf(tree: SchemaTree, budget: RowBudget): ParquetValues {
   if (element.converted_type === "LIST" && isOnly(tree) && inner!.children.length < 2) {
     // Lists have three levels in the current format, and two in an older format.
     const [item] = inner!.children;
-    return listValues(item === undefined ? singleValuesOf(inner!, budget) : partOf(item, budget));
+    if (item === undefined) return listValues(singleValuesOf(inner!, budget));
+    const items = partOf(item, budget);
+    return listValues(isOldItem(tree, inner!) ? onlyField(item.element.name, items) : items);
   }
   if (element.converted_type === "MAP" && isOnly(tree) && isEntries(inner!)) {
     return mapValues(tree, inner!, budget);
   }
   return structValues(children, budget);
+}
+
+/**
+ * Whether the group in a list is an item, a struct of one field. The format says so of these names,
+ * which older writers give, such as that of Avro. In other lists the group only marks an item.
+ */
+function isOldItem(list: SchemaTree, { element: { name } }: SchemaTree): boolean {
+  return name === "array" || name === `${list.element.name}_tuple`;
+}
+
+/** Conversion to structs of one field. The library leaves these structs out. */
+function onlyField(name: string, field: ParquetValues): ParquetValues {
+  checkFieldNames([name]);
+  const convert = (value: unknown) => ({ [name]: field.convert(value) });
+  return { dtype: undefined, depth: 0, convert };
 }
 
 /** Whether a part of the schema is the keys and values of a map. */
@@ -265,6 +282,8 @@ function typedPart(tree: SchemaTree, budget: RowBudget): VariantPart {
 function countedValues(element: SchemaElement, budget: RowBudget): ParquetValues {
   const scalars = scalarValues(element);
   if (element.type !== "BYTE_ARRAY" && element.type !== "FIXED_LEN_BYTE_ARRAY") return scalars;
+  // The library makes numbers of these bytes.
+  if (scalars.dtype === "float16") return scalars;
   const isJson = annotationOf(element) === "JSON";
   const convert = (value: unknown) => {
     if (value == null) return null;

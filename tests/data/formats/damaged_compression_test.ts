@@ -191,6 +191,33 @@ Deno.test("zstd: a wrong checksum is damage, after all contents", async () => {
   assertEquals(offsetOf(error), file.length - 4);
 });
 
+Deno.test("zstd: a file that needs a dictionary is refused with its number, not called damaged", async () => {
+  // The frame of "text" without compression, by dictionary 258.
+  const frame = [
+    0x28,
+    0xb5,
+    0x2f,
+    0xfd,
+    0x22,
+    2,
+    1,
+    4,
+    0x21,
+    0,
+    0,
+    ...new TextEncoder().encode("text"),
+  ];
+  const source = byteSource("f", inMemory(new Uint8Array(frame)), "zstd", 0);
+  const read = async () => await source.read(new Uint8Array(10));
+  const { code, message } = await assertRejects(read, LeatError);
+  source.close();
+  assertEquals(code, "unimplemented");
+  assertStringIncludes(
+    message,
+    "Cannot read f: zstd asks for the dictionary with number 258; comp",
+  );
+});
+
 Deno.test("zstd: short frames are decompressed at once, without a stream for each", async () => {
   const lines = Array.from({ length: 200 }, (_, i) => new TextEncoder().encode(`line ${i}\n`));
   const file = concat(...lines.map((line) => zstdCompressSync(line, CHECKED)));

@@ -77,6 +77,16 @@ Deno.test("resizeImage reads only rows that new pixels are computed from", () =>
   assertEquals(rows("area"), [...tall.data]);
 });
 
+Deno.test("resizeImage takes the nearest pixel that TensorFlow takes, also halfway between two", () => {
+  // Of two pixels, in the middle of the new ones: recorded from tf.image.resize of TensorFlow 2.21.
+  const pair = new Tensor("uint8", [1, 2, 1], Uint8Array.of(0, 1));
+  for (const [width, middle] of [[41, 0], [43, 1], [47, 0], [49, 1]] as const) {
+    const { data } = resizeImage(pair, [1, width], { method: "nearest" });
+    const half = width >> 1;
+    assertEquals([...data.subarray(half - 1, half + 2)], [0, middle, 1], `${width} pixels`);
+  }
+});
+
 Deno.test("centerCrop takes the middle, and pads what is too small", () => {
   assertEquals(
     centerCrop(photo, [10, 10]),

@@ -47,7 +47,7 @@ function chunk(name: string, ...data: number[]): Uint8Array {
 
 const text = (value: string) => new TextEncoder().encode(value);
 
-/** A RIFF file of chunks; its claimed length is never read. */
+/** A RIFF file of chunks. It claims no length, which counts only for data that claim none. */
 const riff = (...chunks: Uint8Array[]) =>
   concat(text("RIFF"), new Uint8Array(4), text("WAVE"), ...chunks);
 
@@ -109,6 +109,22 @@ Deno.test("decodeWav reads data of unknown length to the end, as a writer to a p
     refusal(riff(other, FORMAT, data)).message,
     '"LIST" chunk at byte 12 claims',
   );
+});
+
+Deno.test("decodeWav reads data to the end that claim no bytes in a file that was not finished", () => {
+  const data = chunk("data", 0, 0x40, 0, 0xc0);
+  data.fill(0, 4, 8);
+  const file = riff(FORMAT, data);
+  const frames = (riffLength: number) => {
+    new DataView(file.buffer).setUint32(4, riffLength, true);
+    return [...decodeWav(file).samples.data];
+  };
+  // As begun by writers: without a length, and with that of the headers.
+  for (const riffLength of [0, 8, file.length - 4 - 8]) {
+    assertEquals(frames(riffLength), [0.5, -0.5], `${riffLength}`);
+  }
+  // The file is finished: the data are empty, and something else follows.
+  assertEquals(frames(file.length - 8), []);
 });
 
 Deno.test("decodeWav refuses a file truncated anywhere", () => {

@@ -431,11 +431,20 @@ Deno.test("arrow names a type that its library does not read, and calls no such 
   const schema = Uint8Array.fromBase64(STRING_VIEW_SCHEMA);
   const { code, message } = await refusal(schema);
   assertEquals(code, "unimplemented");
-  assertStringIncludes(message, "my data: a column has the type string_view");
+  assertStringIncludes(message, "my data: a column has the type string_view; cast it to string");
   const large = await refusal(schema.with(schema.indexOf(24), 21));
-  assertStringIncludes(large.message, "a column has the type large_list");
+  assertStringIncludes(large.message, "a column has the type large_list; cast it to list");
   const unknown = schema.with(schema.indexOf(24), 99);
   assertEquals((await refusal(unknown)).code, "data_loss");
+});
+
+Deno.test("arrow refuses Feather files of version 1 by their name, and calls them not damaged", async () => {
+  const { code, message } = await refusal(new TextEncoder().encode("FEA1, columns, and FEA1"));
+  assertEquals(code, "unimplemented");
+  assertStringIncludes(
+    message,
+    "my data: it is a Feather file of version 1; write it in version 2",
+  );
 });
 
 Deno.test("arrow reads files without rows", async () => {

@@ -293,6 +293,30 @@ Deno.test("parquet reads lists of lists as one tensor where they are of one leng
   ]);
 });
 
+Deno.test("parquet reads lists of structs of one field, by the names that older writers give them", async () => {
+  const rows = [[1, null], [], null];
+  const read = (names: string[]) =>
+    values(writeColumn(rows, listOf({ type: "INT32", repetition_type: "OPTIONAL" }), names));
+  const structs = [[{ f: 1 }, { f: null }], [], null];
+  assertEquals(await read(["x", "array", "f"]), structs);
+  assertEquals(await read(["x", "x_tuple", "f"]), structs);
+  assertEquals(await read(["x", "bag", "f"]), [[1, null], new Int32Array(0), null]);
+});
+
+Deno.test("parquet reads 16-bit floats in lists and structs", async () => {
+  const float16 = {
+    type: "FIXED_LEN_BYTE_ARRAY",
+    type_length: 2,
+    logical_type: { type: "FLOAT16" },
+    repetition_type: "OPTIONAL",
+  } as const;
+  const lists = writeColumn([[0.5, -2], [], null], listOf(float16), LIST);
+  assertEquals(await values(lists), [new Float16Array([0.5, -2]), new Float16Array(0), null]);
+  const group = { repetition_type: "OPTIONAL", num_children: 1 } as const;
+  const structs = writeColumn([{ half: 0.5 }, { half: null }], [group, float16], ["x", "half"]);
+  assertEquals(await values(structs), [{ half: 0.5 }, { half: null }]);
+});
+
 Deno.test("parquet reads structs and maps as objects, and lists of structs as arrays", async () => {
   const struct: Omit<SchemaElement, "name">[] = [
     { repetition_type: "OPTIONAL", num_children: 2 },
