@@ -228,10 +228,16 @@ export class LocalCluster implements AsyncDisposable {
     const isSource = ({ kind }: ActorInfo) => ["task", "cache", "reads"].includes(kind);
     const sources = (await this.actors()).filter(isSource);
     const { home } = this.#fleet;
-    const stats = sources.map(({ ref }) =>
-      home.ask(ref as Ref<ElementSourceProtocol>, "stats", null, { timeoutMs: NODE_TIMEOUT_MS })
-    );
-    return await Promise.all(stats);
+    const stats = sources.map(async ({ ref }) => {
+      const source = ref as Ref<ElementSourceProtocol>;
+      try {
+        return [await home.ask(source, "stats", null, { timeoutMs: NODE_TIMEOUT_MS })];
+      } catch (error) {
+        if (LeatError.from(error).code === "not_found") return []; // it has ended since
+        throw error;
+      }
+    });
+    return (await Promise.all(stats)).flat();
   }
 
   /**
