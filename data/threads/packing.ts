@@ -33,7 +33,9 @@ export function pack(value: unknown, buffers: ArrayBuffer[], depth = 0): unknown
       return value;
   }
   if (value === null) return null;
-  if (depth > TREE_DEPTH_MAX) throw cannotTravel(value);
+  if (depth > TREE_DEPTH_MAX) {
+    throw refused(`An element deeper than ${TREE_DEPTH_MAX} levels, or circular,`);
+  }
   if (Array.isArray(value)) return value.map((part) => pack(part, buffers, depth + 1));
   if (value instanceof Tensor) {
     const { dtype, shape, data } = value;
@@ -52,7 +54,7 @@ export function pack(value: unknown, buffers: ArrayBuffer[], depth = 0): unknown
   if (!isPlainObject(value)) throw cannotTravel(value);
   const copy: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
-    if (key === "__proto__") throw cannotTravel(value);
+    if (key === "__proto__") throw refused("An element with the key __proto__");
     copy[key.startsWith("$") ? `$${key}` : key] = pack(value[key], buffers, depth + 1);
   }
   return copy;
@@ -96,16 +98,17 @@ interface PackedTensor {
 }
 
 function detached(value: object): LeatError {
-  return new LeatError(
-    "failed_precondition",
-    `An element's ${value.constructor.name} cannot be sent to another thread, ${DETACHED}`,
-  );
+  return refused(`An element's ${value.constructor.name}`, `, ${DETACHED}`);
 }
 
 function cannotTravel(value: unknown): LeatError {
-  return new LeatError(
-    "failed_precondition",
-    `${show(value)} cannot be sent to another thread, only plain objects and ` +
+  return refused(
+    show(value),
+    ", only plain objects and " +
       "arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors",
   );
+}
+
+function refused(what: string, why = ""): LeatError {
+  return new LeatError("failed_precondition", `${what} cannot be sent to another thread${why}`);
 }

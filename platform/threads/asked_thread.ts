@@ -75,9 +75,14 @@ export class AskedThread<A> {
     await this.#worker.terminate();
   }
 
+  /** Resolves when it has answered everything, or has ended. */
+  async settled(): Promise<void> {
+    await Promise.allSettled([...this.#pending.values()].map(({ promise }) => promise));
+  }
+
   /** Ends the thread when it has answered everything. */
   async close(): Promise<void> {
-    await Promise.allSettled([...this.#pending.values()].map(({ promise }) => promise));
+    await this.settled();
     await this.terminate();
   }
 

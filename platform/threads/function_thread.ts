@@ -86,7 +86,7 @@ export class FunctionThread {
       const outcome = await this.#thread.ask({ kind: "run", fn: fn.number, block }, buffers);
       queued.resolve(outcome!);
     } catch (error) {
-      queued.reject(LeatError.from(error));
+      if (!fn.isClosed) queued.reject(LeatError.from(error)); // else nobody waits for it
     }
     this.#blocks.delete(queued);
     if (this.#thread.isAlive) this.#events.onFree();

@@ -50,7 +50,9 @@ export async function openSegment(
       if (!isOpen) return;
       isOpen = false;
       thread.tell({ close: true } satisfies SegmentMessage);
-      onClosed();
+      // Until it answers, a function occupies it: the next segment would wait, perhaps for ever.
+      if (thread.outstanding > 0) thread.settled().then(onClosed);
+      else onClosed();
     },
   };
 }

@@ -1,5 +1,6 @@
 /** The program of a thread that runs segments of pipelines. */
 import { parentPort } from "node:worker_threads";
+import { LeatError } from "../../core/error.ts";
 import "../../data/dataset.ts"; // registers all operators
 import { installHost } from "../../data/host.ts";
 import { packError } from "../../data/threads/packed_error.ts";
@@ -13,6 +14,8 @@ import type { SegmentMessage } from "./segment_thread.ts";
 /** By the interpreter of Python functions. They stay, because each has processes of its own. */
 const hosts = new Map<string | false, DenoHost>();
 let segment: ServedSegment | undefined;
+/** The numbers of the messages without a reply. */
+const open = new Set<number>();
 
 async function reply(
   message: Exclude<SegmentMessage, { close: true }>,
@@ -41,9 +44,15 @@ parentPort!.once("message", (port: MessagePort) => {
     if ("close" in data) {
       segment?.dispose();
       segment = undefined;
+      // What they wait for may never come, and the program does not end while they wait.
+      const error = packError(new LeatError("cancelled", "The iterator was disposed"));
+      for (const number of open) port.postMessage({ number, error });
+      open.clear();
       return;
     }
+    open.add(data.number);
     const buffers: ArrayBuffer[] = [];
-    port.postMessage(await reply(data, buffers), buffers);
+    const answer = await reply(data, buffers);
+    if (open.delete(data.number)) port.postMessage(answer, buffers);
   };
 });

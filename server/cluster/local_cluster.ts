@@ -166,6 +166,7 @@ export class LocalCluster implements AsyncDisposable {
 
   /** Restarts a stopped or dead worker under its name; resolves once it is registered. */
   async restartWorker(index: number): Promise<void> {
+    this.#requireOpen();
     const worker = this.#worker(index);
     if (worker.phase !== "stopped") {
       throw new LeatError(
@@ -198,6 +199,7 @@ export class LocalCluster implements AsyncDisposable {
    * dispatcher that was stopped; if it died by itself, they have failed (`internal`).
    */
   async restartDispatcher(): Promise<void> {
+    this.#requireOpen();
     if (this.#dispatcher !== undefined) {
       throw new LeatError("failed_precondition", "The dispatcher runs already; stop it first");
     }
@@ -206,12 +208,14 @@ export class LocalCluster implements AsyncDisposable {
 
   /** The dispatcher's whole state. */
   async describe(): Promise<DispatcherDescription> {
+    this.#requireOpen();
     const dispatcher = dispatcherAt(this.#dispatcherNode());
     return await this.#fleet.home.ask(dispatcher, "describe", null, RETRIED);
   }
 
   /** The actors of every running node. */
   async actors(): Promise<ActorInfo[]> {
+    this.#requireOpen();
     const nodes = [this.#dispatcher, ...this.#workers.map((worker) => worker.node)];
     const names = [
       ...nodes.flatMap((node) => node?.id.node ?? []),
@@ -228,10 +232,16 @@ export class LocalCluster implements AsyncDisposable {
     const isSource = ({ kind }: ActorInfo) => ["task", "cache", "reads"].includes(kind);
     const sources = (await this.actors()).filter(isSource);
     const { home } = this.#fleet;
-    const stats = sources.map(({ ref }) =>
-      home.ask(ref as Ref<ElementSourceProtocol>, "stats", null, { timeoutMs: NODE_TIMEOUT_MS })
-    );
-    return await Promise.all(stats);
+    const stats = sources.map(async ({ ref }) => {
+      const source = ref as Ref<ElementSourceProtocol>;
+      try {
+        return [await home.ask(source, "stats", null, { timeoutMs: NODE_TIMEOUT_MS })];
+      } catch (error) {
+        if (LeatError.from(error).code === "not_found") return []; // it has ended since
+        throw error;
+      }
+    });
+    return (await Promise.all(stats)).flat();
   }
 
   /**
@@ -390,6 +400,11 @@ export class LocalCluster implements AsyncDisposable {
         new LeatError("unavailable", `The dispatcher of ${this.#name} has been stopped`);
     }
     return this.#dispatcher.id.node;
+  }
+
+  #requireOpen(): void {
+    if (this.#closed === undefined) return;
+    throw new LeatError("cancelled", "The local cluster has been closed");
   }
 
   #worker(index: number): LocalWorker {

@@ -1,4 +1,5 @@
 /** Functions that tests call on other threads. */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 interface Folder {
@@ -59,5 +60,19 @@ export function fail(x: number): number {
 /** Tries to end the program. */
 export function exit(x: number): number {
   if (x === 1) Deno.exit(3);
+  return x;
+}
+
+/**
+ * Blocks its thread until the folder has a file `free`. Leaves `blocked` when it begins; `late` if it
+ * gives up, so that a test without the file fails instead of hanging.
+ */
+export function block(x: number, { folder }: Folder): number {
+  Deno.writeTextFileSync(join(folder, "blocked"), "");
+  for (let looks = 0; !existsSync(join(folder, "free")); looks++) {
+    if (looks < 1_000_000) continue;
+    Deno.writeTextFileSync(join(folder, "late"), "");
+    break;
+  }
   return x;
 }

@@ -68,6 +68,18 @@ Deno.test("pack refuses an array whose buffer was transferred, alone and in a te
   }
 });
 
+Deno.test("pack says which plain objects and arrays cannot be sent, and why", () => {
+  const circle: Record<string, unknown> = {};
+  circle.self = circle;
+  const list: unknown[] = [];
+  list.push(list);
+  for (const circular of [circle, list]) {
+    assertThrows(() => pack(circular, []), LeatError, "deeper than 64 levels, or circular");
+  }
+  const named = JSON.parse('{ "__proto__": 1 }');
+  assertThrows(() => pack(named, []), LeatError, "the key __proto__ cannot be sent");
+});
+
 Deno.test("packError keeps classes of Leat's errors, names, messages, stacks and causes", () => {
   const cause = new RangeError("too deep");
   const error = new LeatError("data_loss", "no 3", { cause, details: { record: 3 } });

@@ -1,4 +1,5 @@
 /** `prefetch` with `thread`: the pipeline up to there runs on a thread of its own. */
+import { existsSync } from "node:fs";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { memoryFile } from "../../../data/formats/byte_ranges.ts";
 import type { Files } from "../../../data/host.ts";
@@ -336,4 +337,21 @@ Deno.test("prefetch on a thread stays with files and storage that only its host 
   assertEquals(await Array.fromAsync(iterator), ["a", "b"]);
   const [obstacle = ""] = iterator.explain().obstacles;
   assertStringIncludes(obstacle, "that thread lacks `files` and `storage` of this host");
+});
+
+Deno.test("a segment starts although a disposed one still blocks its thread", async () => {
+  await using folder = await TempFolder.make();
+  await using host = new ThreadsHost(2);
+  const captures = { folder: folder.path };
+  const blocking = Dataset.range(1).map(udf(FUNCTIONS, "block"), { captures }).prefetch(1, APART);
+  const disposed = openIterator(blocking.node, { host });
+  const pending = disposed.next();
+  await until(() => existsSync(`${folder.path}/blocked`));
+  await disposed.return();
+  await pending;
+  const { outcomes } = await runApart(Dataset.range(1).map((x) => x).prefetch(1, APART), host);
+  const isLate = existsSync(`${folder.path}/late`);
+  await Deno.writeTextFile(`${folder.path}/free`, "");
+  assertEquals(outcomes, [{ element: 0 }]);
+  assertEquals(isLate, false);
 });

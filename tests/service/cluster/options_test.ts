@@ -345,3 +345,20 @@ Deno.test("servers refuse invalid options by name", async () => {
     assertEquals(error.code, "invalid_argument", error.message);
   }
 });
+
+Deno.test("a LocalCluster that has been closed says so, whatever it is asked for", async () => {
+  const cluster = await LocalCluster.start({ workers: 1, carrier: "inline", runners: "inline" });
+  await cluster.close();
+  const calls = {
+    actors: () => cluster.actors(),
+    addWorker: () => cluster.addWorker(),
+    describe: () => cluster.describe(),
+    restartDispatcher: () => cluster.restartDispatcher(),
+    restartWorker: () => cluster.restartWorker(0),
+    sources: () => cluster.sources(),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    const error = await assertRejects(call, LeatError, "The local cluster has been closed");
+    assertEquals(error.code, "cancelled", name);
+  }
+});

@@ -2,6 +2,7 @@
 
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { Dataset, LocalCluster, ShardingPolicy } from "../../../mod.ts";
+import { until } from "../../lib/until.ts";
 
 Deno.test("distribute counts elements, received bytes, and the time of waiting for workers", async () => {
   await using cluster = await LocalCluster.start({ workers: 1 });
@@ -74,4 +75,22 @@ Deno.test("distribute reports where a training loop's time goes, and the progres
     JSON.stringify(reads),
   );
   assertEquals(reads.reduce((sum, { outstanding }) => sum + outstanding, 0), inFlight);
+});
+
+Deno.test("LocalCluster.sources leaves out a task that ends while it is asked", async () => {
+  await using cluster = await LocalCluster.start({
+    workers: 1,
+    carrier: "inline",
+    runners: "inline",
+    logLevel: "off",
+  });
+  const tasks = async () => (await cluster.actors()).filter(({ kind }) => kind === "task");
+  const iterator = Dataset.range(4).distribute({ service: cluster }).iterator();
+  await iterator.next();
+  const listed = await tasks();
+  assertEquals(listed.length, 1);
+  await iterator.return();
+  await until(async () => (await tasks()).length === 0);
+  cluster.actors = () => Promise.resolve(listed); // as if it ended just after it was listed
+  assertEquals(await cluster.sources(), []);
 });
