@@ -517,9 +517,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    *
    * Blank lines and a byte order mark are skipped. A record with too few or too many fields, a
    * missing value or an invalid number, such as 1e400, or 1e39 in a column of float32, fails:
-   * `data_loss` with file, line and column. So does a record that is not UTF-8: convert the file, as with `iconv`. A header without a required
-   * column fails the file. An empty file has no records. Lines end with `\n` or `\r\n`: a header with
-   * `\r` alone fails the file.
+   * `data_loss` with file, line and column. So does a record that is not UTF-8: convert the file, as
+   * with `iconv`. A header without a required column fails the file. An empty file has no records. Lines
+   * end with `\n` or `\r\n`: a header with `\r` alone fails the file.
    *
    * Quoted fields may contain line ends, so files are read from their beginning; with
    * `useQuoteDelim: false` they are divided among workers like those of `textLines()`.
