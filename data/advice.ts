@@ -54,6 +54,10 @@ interface Rule {
 
 /** An operator with a smaller share of the time is not worth attention. */
 const SHARE_MIN = 0.2;
+/** A consumer that is at work for at least this share of the time hardly waits. */
+const KEPT_UP = 0.9;
+/** Work that is read ahead delays its consumer once it takes this share of the thread. */
+const BUSY_SHARE = 0.7;
 /** Calls shorter than this cost less than the overhead around them. */
 const SHORT_CALL_MS = 0.002;
 /** An operator that holds at least this many bytes is reported. */
@@ -70,7 +74,9 @@ const PREFETCH = "prefetch(AUTOTUNE) as the last operator";
 /** The first rule that holds decides the advice. */
 const RULES: readonly Rule[] = [
   {
-    when: ({ share, consumerShare }) => share < SHARE_MIN && consumerShare >= 0.5,
+    when: ({ share, consumerShare, readsAhead }) =>
+      consumerShare >= 0.5 && share < SHARE_MIN ||
+      consumerShare >= KEPT_UP && share < BUSY_SHARE && readsAhead,
     say: ({ consumerShare }) =>
       `The pipeline keeps up: its consumer is at work ${percentText(consumerShare)} of the time.`,
   },
@@ -132,7 +138,7 @@ const RULES: readonly Rule[] = [
       "while the consumer works.",
   },
   {
-    when: ({ numParallelReads, readsAhead }) => numParallelReads !== undefined && readsAhead,
+    when: (facts) => facts.numParallelReads !== undefined && !prefetchHelps(facts),
     say: (facts) =>
       `${
         waited(facts)
@@ -146,22 +152,29 @@ const RULES: readonly Rule[] = [
       `${waited(facts)}: numParallelCalls lets several of its calls wait side by side.`,
   },
   {
-    when: ({ numParallelCalls, readsAhead }) =>
-      typeof numParallelCalls === "number" && numParallelCalls > 0 && readsAhead,
+    when: (facts) =>
+      typeof facts.numParallelCalls === "number" && facts.numParallelCalls > 0 &&
+      !prefetchHelps(facts),
     say: (facts) =>
       `${waited(facts)}: set numParallelCalls above ${facts.numParallelCalls}, if whatever its ` +
       "function waits for can serve more calls.",
   },
   {
-    when: ({ readsAhead }) => !readsAhead,
+    when: prefetchHelps,
     say: (facts) => `${waited(facts)}: ${PREFETCH} lets it continue while the consumer works.`,
   },
   {
     when: () => true,
     say: (facts) =>
-      `${waited(facts)}, although its elements are read ahead: ${DISTRIBUTE_OR_CACHE}.`,
+      `${waited(facts)}${facts.readsAhead ? ", although its elements are read ahead" : ""}: ` +
+      `${DISTRIBUTE_OR_CACHE}.`,
   },
 ];
+
+/** Reading ahead saves at most the consumer's own share of the time. */
+function prefetchHelps({ readsAhead, consumerShare }: Facts): boolean {
+  return !readsAhead && consumerShare >= SHARE_MIN;
+}
 
 /** Sentences for the user; the last says where the time goes. */
 export function adviceOn(run: PipelineRun): string[] {
@@ -248,12 +261,16 @@ function treeOf(root: DatasetNode, all: IteratorStats): Operator {
 /** The costs of an operator and of all below it. The consumer of `operator` waited `awaitedMs`. */
 function costsOf(operator: Operator, awaitedMs: number): Cost[] {
   const { node, stats, inputs } = operator;
-  const latencyMs = latencyOf(operator, awaitedMs);
+  const latencyMs = Math.min(latencyOf(operator, awaitedMs), awaitedMs);
   const isServed = node.division === "served";
   const cost = { node, stats, workMs: stats.selfMs, latencyMs, isServed };
   return [
     ...(isOffload(node) ? [] : [cost]),
-    ...inputs.flatMap((input) => costsOf(input, waitOn(input, operator, awaitedMs))),
+    ...inputs.flatMap((input) => {
+      // What waits longer reads ahead: the rest of its time delays nobody.
+      const waitMs = Math.min(waitOn(input, operator, awaitedMs), awaitedMs);
+      return costsOf(input, waitMs);
+    }),
   ];
 }
 
