@@ -124,6 +124,13 @@ const RULES: readonly Rule[] = [
       `${waited(facts)}, although other threads call its function: ${DISTRIBUTE_OR_CACHE}.`,
   },
   {
+    when: ({ top }) => top.isServed && isHeldUpOnTheWay(top.stats),
+    say: (facts) =>
+      `${waited(facts)}, although its workers have elements ready: the network, or this process, ` +
+      "is slow. If the network is full, compression or smaller elements help; if not, more requests " +
+      "in flight (maxOutstandingRequests) or larger batches. More workers do not.",
+  },
+  {
     when: ({ top }) => top.isServed,
     say: (facts) =>
       `${waited(facts)}: start more workers, or look at what is slow in one of them by running ` +
@@ -174,6 +181,12 @@ const RULES: readonly Rule[] = [
 /** Reading ahead saves at most the consumer's own share of the time. */
 function prefetchHelps({ readsAhead, consumerShare }: Facts): boolean {
   return !readsAhead && consumerShare >= SHARE_MIN;
+}
+
+/** Whether requests to workers were open mostly after their elements were produced. */
+function isHeldUpOnTheWay({ service }: OperatorStats): boolean {
+  const reads = service?.reads ?? [];
+  return reads.reduce((sum, { answerMs, heldMs }) => sum + answerMs - 2 * heldMs, 0) > 0;
 }
 
 /** Sentences for the user; the last says where the time goes. */

@@ -116,6 +116,21 @@ Deno.test("advice proposes no prefetch to a consumer that does nothing but wait"
   assertStringIncludes(advice(nested, [waits], 700), "prefetch(AUTOTUNE) as the last");
 });
 
+Deno.test("advice proposes more workers only if requests wait for elements, and not for the network", () => {
+  const distributed = slow.distribute({ service: "ws://127.0.0.1:1" });
+  const adviceWith = (answerMs: number, heldMs: number) => {
+    const read = { worker: "w", taskId: 1, elements: 9, bytes: 9, wireBytes: 9, outstanding: 2 };
+    const times = { waitingMs: 900, trainingMs: 100, decodingMs: 0, unpackingMs: 0 };
+    const sizes = { elements: 9, bytes: 9, wireBytes: 9, inFlight: 2, bufferedBytes: 0 };
+    const service = { ...times, ...sizes, reads: [{ ...read, answerMs, heldMs }] };
+    return advice(distributed, [{ waitMs: 900, service }]);
+  };
+  assertMatch(adviceWith(1_000, 900), /^distribute \(operator 0\) .* 90 % .*start more workers/);
+  const onTheWay = adviceWith(4_000, 30);
+  assertMatch(onTheWay, /^distribute \(operator 0\) .* 90 % .* ready: the network/);
+  assertMatch(onTheWay, /compression.*maxOutstandingRequests.*More workers do not/);
+});
+
 Deno.test("advice leaves out the time in which an offload makes its plan", () => {
   const offloaded = slow.offload({ service: "ws://127.0.0.1:1" });
   const planned = { waitMs: 300 };
