@@ -196,8 +196,9 @@ function whyInVain(iteration: IterationFigures, idle: string): string {
   // A sentence about them follows.
   if (iteration.silentMs.size > 0 || unreadOf(iteration) !== "") return ".";
   return ` although ${idle}: the path between them is slow (network, or the trainers' own ` +
-    "processes), or epochs are so short that trainers mostly wait for their first elements. More " +
-    "requests in flight (maxOutstandingRequests) or larger batches may help.";
+    "processes), or epochs are so short that trainers mostly wait for their first elements. If the " +
+    "network is full, compression or smaller elements help; if not, more requests in flight " +
+    "(maxOutstandingRequests) or larger batches may help.";
 }
 
 function workersWait(busyShares: readonly number[], waitingShare: number): Bottleneck {
@@ -263,7 +264,8 @@ export function activityOf(signs: WorkerSigns): WorkerActivity {
   if (!working.some(({ figures }) => figures !== null && figures.produced > 0)) return STARTING;
   return {
     state: "idle",
-    reason: "Elements are ready, but its clients request none: they are slower than this worker.",
+    reason: "Elements are ready when its clients ask: they, or the network to them, are slower " +
+      "than this worker.",
   };
 }
 

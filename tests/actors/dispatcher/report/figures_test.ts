@@ -295,7 +295,8 @@ Deno.test("workers that rest while elements are ready wait for trainers, and are
   assertEquals((await iterationOf(cluster)).bottleneck.kind, "workers_wait");
   const [described] = (await cluster.ask("describe", null)).workers;
   assertEquals(described!.activity.state, "idle");
-  assertMatch(described!.activity.reason!, /slower than this worker/);
+  // It cannot tell a slow client from a slow network.
+  assertMatch(described!.activity.reason!, /or the network to them, are slower than this worker/);
 });
 
 Deno.test("trainers that wait while workers rest are told to look at the way between them", async () => {
@@ -310,7 +311,7 @@ Deno.test("trainers that wait while workers rest are told to look at the way bet
   await say(cluster, clientId, { atMs: 5_000, elements: 10, trainingMs: 1_000, waitingMs: 4_000 });
   const { kind, text } = (await iterationOf(cluster)).bottleneck;
   assertEquals(kind, "trainers_wait");
-  assertMatch(text, /1 of 1 worker is not busy.*network/);
+  assertMatch(text, /1 of 1 worker is not busy.*network is full, compression.*if not, more req/);
 });
 
 Deno.test("bottleneckOf and activityOf judge no shares before the second report", async () => {
