@@ -285,6 +285,37 @@ Deno.test("optimalWorkers is what the clients could use over what a worker makes
   assertMatch(bottleneck.text, /75 %.*2 of 2 workers busy.*8 would do/);
 });
 
+Deno.test("bottleneckOf proposes no more workers once a worker has found no splits left", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers, taskIds: [first = 0, second = 0], clientId } = await running(cluster, [
+    "w1",
+    "w2",
+  ]);
+  const waits = async (atMs: number) => {
+    for (const [taskId, worker] of [[first, workers[0]!], [second, workers[1]!]] as const) {
+      await report(cluster, worker, {
+        atMs,
+        stats: { [taskId]: { busyMs: atMs, produced: atMs / 200 } },
+      });
+    }
+    await say(cluster, clientId, {
+      ...{ atMs, elements: atMs / 100, trainingMs: atMs / 4, waitingMs: atMs * 3 / 4 },
+    });
+    return (await iterationOf(cluster)).bottleneck.text;
+  };
+  await waits(2_000);
+  assertMatch(await waits(4_000), /2 of 2 workers busy\. About 8 would do/);
+  const { total } = (await iterationOf(cluster)).splits[0]!;
+  for (let number = 1; number <= total; number++) {
+    await cluster.ask("getSplit", { taskId: first, number, source: 0, repetition: 0 });
+  }
+  // Another worker may still begin a later repetition.
+  assertMatch(await waits(6_000), /About 8 would do/);
+  workers[1]!.complete(second);
+  const text = await waits(8_000);
+  assertMatch(text, /All splits are assigned, so more workers would get none in this epoch/);
+});
+
 Deno.test("workers that rest while elements are ready wait for trainers, and are idle", async () => {
   await using cluster = await TestCluster.start();
   const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
