@@ -8,6 +8,8 @@ export interface PipelineRun {
   readonly root: DatasetNode;
   /** The operators' figures, in pre-order. */
   readonly stats: IteratorStats;
+  /** For how long other operators waited for each one, where they count it. Default: nowhere. */
+  readonly awaitedMs?: readonly number[];
   /** From the first `next()` until now, or until the end, in milliseconds. */
   readonly runMs: number;
   /** The part of that time spent waiting for promises of `next()`, in milliseconds. */
@@ -230,14 +232,15 @@ function mayBeEmpty({ node, stats, inputs }: Operator): boolean {
   return node.cardinality === UNKNOWN_CARDINALITY || stats.errors > 0 || inputs.some(mayBeEmpty);
 }
 
-function factsOf({ root, stats, runMs, waitedMs, heldMs }: PipelineRun): Facts | undefined {
+function factsOf(run: PipelineRun): Facts | undefined {
+  const { root, stats, runMs, waitedMs, heldMs } = run;
   if (stats[0]!.elements === 0 || !(runMs > 0)) return undefined;
   const operators = inPreOrder(root);
   const planningMs = stats.reduce(
     (sum, { waitMs }, i) => isOffload(operators[i]!) ? sum + waitMs : sum,
     0,
   );
-  const costs = costsOf(treeOf(root, stats), waitedMs);
+  const costs = costsOf(treeOf(root, stats, run.awaitedMs), waitedMs);
   const ranMs = runMs - planningMs;
   const top = costs.reduce((most, cost) => largest(cost) > largest(most) ? cost : most);
   const { numParallelCalls, numParallelReads } = top.node.attributes;
@@ -259,14 +262,16 @@ function largest({ workMs, latencyMs }: Cost): number {
 interface Operator {
   readonly node: DatasetNode;
   readonly stats: OperatorStats;
+  readonly awaitedMs: number;
   readonly inputs: readonly Operator[];
 }
 
-function treeOf(root: DatasetNode, all: IteratorStats): Operator {
+function treeOf(root: DatasetNode, all: IteratorStats, awaited: readonly number[] = []): Operator {
   let number = 0;
   const operator = (node: DatasetNode): Operator => {
-    const stats = all[number++]!;
-    return { node, stats, inputs: node.inputs.map(operator) };
+    const at = number++;
+    const inputs = node.inputs.map(operator);
+    return { node, stats: all[at]!, awaitedMs: awaited[at] ?? 0, inputs };
   };
   return operator(root);
 }
@@ -316,6 +321,7 @@ function waitOn(input: Operator, operator: Operator, awaitedMs: number): number 
   // It passes the elements of its input on, and counts no waits for them.
   if (operator.node.isSetting) return Math.max(0, awaitedMs - stats.waitMs);
   if (waitsOutside(operator.node)) return 0;
+  if (input.awaitedMs > 0) return input.awaitedMs;
   if (node.adviceFacts.opensDatasets) return input.stats.waitMs;
   if (inputs.length === 1) return stats.waitMs;
   const known = inputs.reduce((sum, { stats }) => sum + stats.waitMs + stats.selfMs, 0);
