@@ -8,6 +8,8 @@ export interface PipelineRun {
   readonly root: DatasetNode;
   /** The operators' figures, in pre-order. */
   readonly stats: IteratorStats;
+  /** For how long other operators waited for each one, where they count it. Default: nowhere. */
+  readonly awaitedMs?: readonly number[];
   /** From the first `next()` until now, or until the end, in milliseconds. */
   readonly runMs: number;
   /** The part of that time spent waiting for promises of `next()`, in milliseconds. */
@@ -54,6 +56,10 @@ interface Rule {
 
 /** An operator with a smaller share of the time is not worth attention. */
 const SHARE_MIN = 0.2;
+/** A consumer that is at work for at least this share of the time hardly waits. */
+const KEPT_UP = 0.9;
+/** Work that is read ahead delays its consumer once it takes this share of the thread. */
+const BUSY_SHARE = 0.7;
 /** Calls shorter than this cost less than the overhead around them. */
 const SHORT_CALL_MS = 0.002;
 /** An operator that holds at least this many bytes is reported. */
@@ -70,7 +76,9 @@ const PREFETCH = "prefetch(AUTOTUNE) as the last operator";
 /** The first rule that holds decides the advice. */
 const RULES: readonly Rule[] = [
   {
-    when: ({ share, consumerShare }) => share < SHARE_MIN && consumerShare >= 0.5,
+    when: ({ share, consumerShare, readsAhead }) =>
+      consumerShare >= 0.5 && share < SHARE_MIN ||
+      consumerShare >= KEPT_UP && share < BUSY_SHARE && readsAhead,
     say: ({ consumerShare }) =>
       `The pipeline keeps up: its consumer is at work ${percentText(consumerShare)} of the time.`,
   },
@@ -118,6 +126,13 @@ const RULES: readonly Rule[] = [
       `${waited(facts)}, although other threads call its function: ${DISTRIBUTE_OR_CACHE}.`,
   },
   {
+    when: ({ top }) => top.isServed && isHeldUpOnTheWay(top.stats),
+    say: (facts) =>
+      `${waited(facts)}, although its workers have elements ready: the network, or this process, ` +
+      "is slow. If the network is full, compression or smaller elements help; if not, more requests " +
+      "in flight (maxOutstandingRequests) or larger batches. More workers do not.",
+  },
+  {
     when: ({ top }) => top.isServed,
     say: (facts) =>
       `${waited(facts)}: start more workers, or look at what is slow in one of them by running ` +
@@ -132,7 +147,7 @@ const RULES: readonly Rule[] = [
       "while the consumer works.",
   },
   {
-    when: ({ numParallelReads, readsAhead }) => numParallelReads !== undefined && readsAhead,
+    when: (facts) => facts.numParallelReads !== undefined && !prefetchHelps(facts),
     say: (facts) =>
       `${
         waited(facts)
@@ -146,22 +161,35 @@ const RULES: readonly Rule[] = [
       `${waited(facts)}: numParallelCalls lets several of its calls wait side by side.`,
   },
   {
-    when: ({ numParallelCalls, readsAhead }) =>
-      typeof numParallelCalls === "number" && numParallelCalls > 0 && readsAhead,
+    when: (facts) =>
+      typeof facts.numParallelCalls === "number" && facts.numParallelCalls > 0 &&
+      !prefetchHelps(facts),
     say: (facts) =>
       `${waited(facts)}: set numParallelCalls above ${facts.numParallelCalls}, if whatever its ` +
       "function waits for can serve more calls.",
   },
   {
-    when: ({ readsAhead }) => !readsAhead,
+    when: prefetchHelps,
     say: (facts) => `${waited(facts)}: ${PREFETCH} lets it continue while the consumer works.`,
   },
   {
     when: () => true,
     say: (facts) =>
-      `${waited(facts)}, although its elements are read ahead: ${DISTRIBUTE_OR_CACHE}.`,
+      `${waited(facts)}${facts.readsAhead ? ", although its elements are read ahead" : ""}: ` +
+      `${DISTRIBUTE_OR_CACHE}.`,
   },
 ];
+
+/** Reading ahead saves at most the consumer's own share of the time. */
+function prefetchHelps({ readsAhead, consumerShare }: Facts): boolean {
+  return !readsAhead && consumerShare >= SHARE_MIN;
+}
+
+/** Whether requests to workers were open mostly after their elements were produced. */
+function isHeldUpOnTheWay({ service }: OperatorStats): boolean {
+  const reads = service?.reads ?? [];
+  return reads.reduce((sum, { answerMs, heldMs }) => sum + answerMs - 2 * heldMs, 0) > 0;
+}
 
 /** Sentences for the user; the last says where the time goes. */
 export function adviceOn(run: PipelineRun): string[] {
@@ -204,14 +232,15 @@ function mayBeEmpty({ node, stats, inputs }: Operator): boolean {
   return node.cardinality === UNKNOWN_CARDINALITY || stats.errors > 0 || inputs.some(mayBeEmpty);
 }
 
-function factsOf({ root, stats, runMs, waitedMs, heldMs }: PipelineRun): Facts | undefined {
+function factsOf(run: PipelineRun): Facts | undefined {
+  const { root, stats, runMs, waitedMs, heldMs } = run;
   if (stats[0]!.elements === 0 || !(runMs > 0)) return undefined;
   const operators = inPreOrder(root);
   const planningMs = stats.reduce(
     (sum, { waitMs }, i) => isOffload(operators[i]!) ? sum + waitMs : sum,
     0,
   );
-  const costs = costsOf(treeOf(root, stats), waitedMs);
+  const costs = costsOf(treeOf(root, stats, run.awaitedMs), waitedMs);
   const ranMs = runMs - planningMs;
   const top = costs.reduce((most, cost) => largest(cost) > largest(most) ? cost : most);
   const { numParallelCalls, numParallelReads } = top.node.attributes;
@@ -233,14 +262,16 @@ function largest({ workMs, latencyMs }: Cost): number {
 interface Operator {
   readonly node: DatasetNode;
   readonly stats: OperatorStats;
+  readonly awaitedMs: number;
   readonly inputs: readonly Operator[];
 }
 
-function treeOf(root: DatasetNode, all: IteratorStats): Operator {
+function treeOf(root: DatasetNode, all: IteratorStats, awaited: readonly number[] = []): Operator {
   let number = 0;
   const operator = (node: DatasetNode): Operator => {
-    const stats = all[number++]!;
-    return { node, stats, inputs: node.inputs.map(operator) };
+    const at = number++;
+    const inputs = node.inputs.map(operator);
+    return { node, stats: all[at]!, awaitedMs: awaited[at] ?? 0, inputs };
   };
   return operator(root);
 }
@@ -248,12 +279,16 @@ function treeOf(root: DatasetNode, all: IteratorStats): Operator {
 /** The costs of an operator and of all below it. The consumer of `operator` waited `awaitedMs`. */
 function costsOf(operator: Operator, awaitedMs: number): Cost[] {
   const { node, stats, inputs } = operator;
-  const latencyMs = latencyOf(operator, awaitedMs);
+  const latencyMs = Math.min(latencyOf(operator, awaitedMs), awaitedMs);
   const isServed = node.division === "served";
   const cost = { node, stats, workMs: stats.selfMs, latencyMs, isServed };
   return [
     ...(isOffload(node) ? [] : [cost]),
-    ...inputs.flatMap((input) => costsOf(input, waitOn(input, operator, awaitedMs))),
+    ...inputs.flatMap((input) => {
+      // What waits longer reads ahead: the rest of its time delays nobody.
+      const waitMs = Math.min(waitOn(input, operator, awaitedMs), awaitedMs);
+      return costsOf(input, waitMs);
+    }),
   ];
 }
 
@@ -286,6 +321,7 @@ function waitOn(input: Operator, operator: Operator, awaitedMs: number): number 
   // It passes the elements of its input on, and counts no waits for them.
   if (operator.node.isSetting) return Math.max(0, awaitedMs - stats.waitMs);
   if (waitsOutside(operator.node)) return 0;
+  if (input.awaitedMs > 0) return input.awaitedMs;
   if (node.adviceFacts.opensDatasets) return input.stats.waitMs;
   if (inputs.length === 1) return stats.waitMs;
   const known = inputs.reduce((sum, { stats }) => sum + stats.waitMs + stats.selfMs, 0);

@@ -24,6 +24,7 @@ import { type RuleName, type Rules, rulesOf } from "./optimizer/options.ts";
 import { Pacer } from "./iterators/pacer.ts";
 import { Pause } from "./checkpoint/pause.ts";
 import {
+  awaitedOf,
   decisiveSources,
   instancesOf,
   measuredOf,
@@ -284,15 +285,22 @@ export class IteratorContext {
     return this.makeInput();
   }
 
-  /** Waits for an input, and measures the time. */
-  async waitFor<T>(pending: Promise<T>): Promise<T> {
+  /** Waits for an input, and measures the time; `input`: its number, if the input counts it, too. */
+  async waitFor<T>(pending: Promise<T>, input?: number): Promise<T> {
     const { host } = this;
     const startedAtMs = host.nowMs();
     try {
       return await pending;
     } finally {
-      this.stats.waited(host.nowMs() - startedAtMs);
+      const ms = host.nowMs() - startedAtMs;
+      this.stats.waited(ms);
+      if (input !== undefined) this.awaited(input, ms);
     }
+  }
+
+  /** Counts at an input for how long this operator has waited for it. */
+  awaited(input: number, ms: number): void {
+    this.#instance.inputs[input]?.stats.awaited(ms);
   }
 
   /** The context of the same operator in a repetition by an operator above. */
@@ -552,6 +560,11 @@ export class IteratorContext {
   /** The figures of this operator and all below it. */
   collectStats(): IteratorStats {
     return statsOf(this.#instance, this.tuner);
+  }
+
+  /** For how long other operators have waited for each operator, where they count it; in pre-order. */
+  collectAwaited(): number[] {
+    return awaitedOf(this.#instance);
   }
 }
 

@@ -258,6 +258,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     const { isReplaced: isOffloaded } = this.#context;
     const run = {
       stats: this.stats(),
+      awaitedMs: this.#context.collectAwaited(),
       runMs,
       waitedMs,
       heldMs,

@@ -78,6 +78,11 @@ export function statsOf(instance: OperatorInstance, tuner: Tuner): OperatorStats
   return instance.partStats === undefined ? all : instance.partStats.addTo(all);
 }
 
+/** For how long other operators have waited for the instance and for each one below it. */
+export function awaitedOf({ stats, inputs }: OperatorInstance): number[] {
+  return [stats.awaitedMs, ...inputs.flatMap(awaitedOf)];
+}
+
 /** What the tuner's model needs to know of an instance and all below it. */
 export function measuredOf(
   { node, isPassed, stats, knob, inputs, remoteStats }: OperatorInstance,

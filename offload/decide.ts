@@ -221,9 +221,10 @@ function workersFor(
   { Rthp, workers = 0 }: CandidateMetrics,
   Gthp: number,
 ): number | undefined {
-  if (workers === 0 || Lower === Infinity) return undefined;
+  if (workers === 0 || Math.min(Lower, Gthp) === Infinity) return undefined;
   if (keepsUp(Rthp, Gthp)) return workers === 1 ? 1 : undefined;
-  return Math.max(1, Math.ceil(Lower * workers / Rthp));
+  // Training takes at most Gthp, however much more Lower is because receiving costs CPU time.
+  return Math.max(1, Math.ceil(Math.min(Lower, Gthp) * workers / Rthp));
 }
 
 /** Whether training hardly waits if workers prepare everything. */

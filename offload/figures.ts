@@ -1,6 +1,7 @@
 /** What an offloaded pipeline has done so far. */
 import type { LeatError } from "../core/error.ts";
 import { byteSize } from "../core/tree.ts";
+import type { Supply } from "./conditional/wait_meter.ts";
 import type { OffloadPlan } from "./plan.ts";
 import type { PlanningProgress } from "./planner.ts";
 
@@ -44,6 +45,8 @@ const AWAY_MAX_MS = 15 * 60_000;
 export class OffloadFigures {
   /** Whether this only measures a candidate: if the service fails, the candidate is left out. */
   isMeasuring = false;
+  /** What workers have given so far, and what of it waits here. Undefined: there are not several. */
+  supply: () => Supply | undefined = () => undefined;
   #ratio = 0;
   /** When the service failed, if it has given nothing since. */
   #awaySinceMs: number | undefined;

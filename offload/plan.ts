@@ -202,7 +202,9 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
     const had = `${countText(measured, "worker")} ${measured === 1 ? "was" : "were"} measured`;
     return [
       "",
-      `Training would not wait with ${countText(workers, "worker")} (Lower / Rthp of one); ${had}.`,
+      `Training would not wait with ${
+        countText(workers, "worker")
+      } (Lower, but at most Gthp, / Rthp of one); ${had}.`,
     ];
   }
 

@@ -288,7 +288,11 @@ class Planning {
       measured = await profileCandidate(
         name,
         () => openIterator(node, { host }),
-        { ...options, onFailure: (error) => failure = error },
+        {
+          ...options,
+          onFailure: (error) => failure = error,
+          supply: () => figures.supply(),
+        },
         (Rthp) => hasFailed() || isDecided(Rthp),
       );
     } catch (error) {

@@ -6,6 +6,7 @@ import { LeatError } from "../core/error.ts";
 import { keepMemory } from "../data/elements/released.ts";
 import { bytesOfElement } from "./figures.ts";
 import { type Clocks, EndlessRun, type StepFigures, StepMeter } from "./step_meter.ts";
+import type { Supply } from "./conditional/wait_meter.ts";
 import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
 
 /** The fewest steps of a measurement. */
@@ -60,6 +61,10 @@ export interface ProfileOptions {
    * further.
    */
   readonly firstThroughputMin?: number | undefined;
+  /**
+   * What several workers have given so far, and what of it waits here. Default: there are not several.
+   */
+  readonly supply?: (() => Supply | undefined) | undefined;
   /** When measuring ends at the latest, with what it has. A training step is not interrupted. */
   readonly untilMs?: number | undefined;
   /** Ends measuring with the signal's reason. */
@@ -221,42 +226,59 @@ async function throughputOf(
       if (Number.isNaN(firstThroughput)) firstThroughput = 1_000 * bytes / warmUp.elapsedMs;
       if (firstThroughput < firstThroughputMin || isWarm(atMs, steps)) break;
     }
-    const { elapsedMs, cpuMs, steps: count } = warmUp.read();
+    const { elapsedMs, cpuMs: warmUpCpuMs, steps: count } = warmUp.read();
     if (Number.isNaN(firstThroughput)) firstThroughput = 1_000 * bytes / elapsedMs;
     // With Infinity, only a candidate that has failed is decided.
     const hasFailed = isDecided(Infinity);
     if (hasFailed || firstThroughput < firstThroughputMin) {
       const known = { firstThroughput, idle: 0, batch: first, isComplete: !limit.isUp };
-      const stepCpuMs = count === 0 ? 0 : cpuMs / count;
+      const stepCpuMs = count === 0 ? 0 : warmUpCpuMs / count;
       return {
         ...{ ...known, bytesPerSecond: hasFailed ? 0 : firstThroughput },
         ...{ cpuMs: stepCpuMs, trainingCpuMs: stepCpuMs },
       };
     }
     bytes = 0;
+    let ahead = arrivals(options);
     const training = await measure(options, async () => void await train(await next()), {
-      isEnough: ({ elapsedMs }) => isDecided(1_000 * bytes / elapsedMs),
+      isEnough: ({ elapsedMs }) => isDecided(1_000 * bytes * ahead() / elapsedMs),
       ...{ limit, limitMs: isSlow() ? limitMs : Infinity },
     });
     const trainingCpuMs = training.cpuMs / training.steps;
     const found = {
       firstThroughput,
-      ...{ bytesPerSecond: 1_000 * bytes / training.elapsedMs, trainingCpuMs },
+      ...{ bytesPerSecond: 1_000 * bytes * ahead() / training.elapsedMs, trainingCpuMs },
       ...{ cpuMs: trainingCpuMs, idle: idleOf(training), batch: first },
     };
     // Without time to measure reading alone, `cpuMs` includes the CPU time of training.
     if (training.steps < Math.min(steps, STEPS_MIN) || limit.isUp) {
       return { ...found, isComplete: !limit.isUp };
     }
+    ahead = arrivals(options);
     const reading = await measure(options, next, {
       isEnough: ({ steps }) => steps >= STEPS_MIN,
       ...{ limit, limitMs: READING_MS_MAX },
     });
-    return { ...found, cpuMs: reading.cpuMs / reading.steps, isComplete: !limit.isUp };
+    const cpuMs = reading.cpuMs / (reading.steps * ahead());
+    return { ...found, cpuMs, isComplete: !limit.isUp };
   } catch (error) {
     if (error === TIME_IS_UP) return warm;
     throw error;
   }
+}
+
+/**
+ * Returns how many times as much has arrived since now as was taken. One worker at a time gives what
+ * is taken, in order, while the others give splits after it: a measurement may be too short for these.
+ */
+function arrivals({ supply = () => undefined }: ProfileOptions): () => number {
+  const before = supply();
+  return () => {
+    const now = supply();
+    if (before === undefined || now === undefined) return 1;
+    const taken = now.takenBytes - before.takenBytes;
+    return taken > 0 ? Math.max(1, 1 + (now.bufferedBytes - before.bufferedBytes) / taken) : 1;
+  };
 }
 
 /** What a warm-up alone tells. */

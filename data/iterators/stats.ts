@@ -176,6 +176,7 @@ export class OperatorMeter {
   #errors = 0;
   #selfMs = 0;
   #waitMs = 0;
+  #awaitedMs = 0;
   #callMs = 0;
   #bufferedBytes = 0;
   /** Elements missed in a shared window; `undefined` if it reads no window. */
@@ -265,6 +266,15 @@ export class OperatorMeter {
 
   waited(ms: number): void {
     this.#waitMs += ms;
+  }
+
+  /** Counts time for which an operator with several inputs, or datasets of its own, waited for this one. */
+  awaited(ms: number): void {
+    this.#awaitedMs += ms;
+  }
+
+  get awaitedMs(): number {
+    return this.#awaitedMs;
   }
 
   /** Counts the time of an asynchronous call, which may overlap others. */

@@ -14,7 +14,7 @@ export abstract class ElementwiseIterator extends SteppingIterator {
   protected abstract accept(element: unknown): unknown;
 
   async #later(pending: Promise<unknown>): Promise<unknown> {
-    const element = await this.arrival(pending);
+    const element = await this.arrival(pending, 0);
     return this.disposed ? END : this.#take(element);
   }
 

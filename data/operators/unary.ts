@@ -78,9 +78,9 @@ export abstract class UnaryIterator extends ElementIterator {
     this.input = input;
   }
 
-  /** Waits for the input and measures the time. */
-  protected arrival(pending: Promise<unknown>): Promise<unknown | typeof END> {
-    return this.context.waitFor(pending);
+  /** Waits for the input (number 0), or for a dataset of its own, and measures the time. */
+  protected arrival(pending: Promise<unknown>, input?: 0): Promise<unknown | typeof END> {
+    return this.context.waitFor(pending, input);
   }
 
   protected override async saveState(): Promise<unknown> {

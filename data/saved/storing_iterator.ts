@@ -187,7 +187,7 @@ export class StoringIterator extends ElementIterator {
 
   async #passLater(pending: Promise<unknown>): Promise<unknown> {
     try {
-      return await this.#write(await this.#context.waitFor(pending));
+      return await this.#write(await this.#context.waitFor(pending, 0));
     } catch (error) {
       this.#abandon();
       throw error;

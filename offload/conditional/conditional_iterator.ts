@@ -207,6 +207,10 @@ export class ConditionalIterator extends ElementIterator {
   /** Sets the remote side, or that there is none. No window of measurements spans this change. */
   #use(remote: RemoteSide | undefined): void {
     this.#remote = remote;
+    const { figures } = this.#options;
+    if (figures.isMeasuring) {
+      figures.supply = () => remote !== undefined && remote.tasks > 1 ? remote.supply : undefined;
+    }
     this.#measureAnew();
     remote?.prepare();
   }

@@ -59,7 +59,10 @@ Deno.test("advice names the operator that others wait for", () => {
     /^map \(operator 1\) is waited for 90 % of the time: numParallelCalls lets/,
   );
   const parallel = Dataset.range(9).map((x) => Promise.resolve(x), { numParallelCalls: 3 });
-  assertStringIncludes(advice(parallel.batch(3), [waits]), "prefetch(AUTOTUNE) as the last");
+  assertStringIncludes(
+    advice(parallel.batch(3), [{ waitMs: 700 }], 700),
+    "prefetch(AUTOTUNE) as the last",
+  );
   assertStringIncludes(
     advice(parallel.batch(3).prefetch(2), [waits, waits]),
     "set numParallelCalls above 3",
@@ -82,6 +85,50 @@ Deno.test("advice names the operator that others wait for", () => {
     advice(later.withOptions({ seed: 1 }), []),
     /^map \(operator 1\) is waited for 100 % of the time/,
   );
+});
+
+Deno.test("advice names no operator whose time the consumer did not notice, because it is read ahead", () => {
+  const later = Dataset.range(9).map((x) => Promise.resolve(x));
+  const keepsUp = /^The pipeline keeps up: its consumer is at work 98 % of the time/;
+  // The prefetch waited nearly all the time, but its consumer did not.
+  assertMatch(advice(later.prefetch(2), [{ waitMs: 990 }], 20), keepsUp);
+  assertMatch(advice(later.batch(3).prefetch(2), [{ waitMs: 990 }, { waitMs: 990 }], 20), keepsUp);
+  assertMatch(advice(lines.prefetch(2), [{ waitMs: 990 }, { waitMs: 990 }], 20), keepsUp);
+  // Nor did it notice work while a device was busy. Work that fills the thread delays it.
+  const works = { elements: 100, selfMs: 320 };
+  assertMatch(advice(slow.prefetch(2), [{}, works], 20), keepsUp);
+  assertMatch(advice(slow, [works], 0, 320), /^map \(operator 0\) takes 32 % of the time/);
+  assertMatch(
+    advice(slow.prefetch(2), [{}, { ...works, selfMs: 900 }], 20),
+    /^map \(operator 1\) takes 90 % of the time/,
+  );
+});
+
+Deno.test("advice proposes no prefetch to a consumer that does nothing but wait", () => {
+  const waits = { waitMs: 900 };
+  const parallel = Dataset.range(9).map((x) => Promise.resolve(x), { numParallelCalls: 3 });
+  assertStringIncludes(advice(parallel.batch(3), [waits]), "set numParallelCalls above 3");
+  const nested = Dataset.range(3).flatMap((_, { Dataset }) => Dataset.range(3));
+  assertMatch(
+    advice(nested, [waits]),
+    /^flatMap \(operator 0\) is waited for 100 % of the time: distribute\(\)/,
+  );
+  assertStringIncludes(advice(nested, [waits], 700), "prefetch(AUTOTUNE) as the last");
+});
+
+Deno.test("advice proposes more workers only if requests wait for elements, and not for the network", () => {
+  const distributed = slow.distribute({ service: "ws://127.0.0.1:1" });
+  const adviceWith = (answerMs: number, heldMs: number) => {
+    const read = { worker: "w", taskId: 1, elements: 9, bytes: 9, wireBytes: 9, outstanding: 2 };
+    const times = { waitingMs: 900, trainingMs: 100, decodingMs: 0, unpackingMs: 0 };
+    const sizes = { elements: 9, bytes: 9, wireBytes: 9, inFlight: 2, bufferedBytes: 0 };
+    const service = { ...times, ...sizes, reads: [{ ...read, answerMs, heldMs }] };
+    return advice(distributed, [{ waitMs: 900, service }]);
+  };
+  assertMatch(adviceWith(1_000, 900), /^distribute \(operator 0\) .* 90 % .*start more workers/);
+  const onTheWay = adviceWith(4_000, 30);
+  assertMatch(onTheWay, /^distribute \(operator 0\) .* 90 % .* ready: the network/);
+  assertMatch(onTheWay, /compression.*maxOutstandingRequests.*More workers do not/);
 });
 
 Deno.test("advice leaves out the time in which an offload makes its plan", () => {

@@ -74,6 +74,25 @@ Deno.test("profileCandidate measures Rthp and Ocycle", async () => {
   assertAlmostEquals(Ocycle, 0.5, 1e-9);
 });
 
+Deno.test("profileCandidate counts what other workers give of later splits while the first is read", async () => {
+  const { open, options } = machine({ batchMs: 9, cpuMs: 2, trainMs: 1 });
+  let [takenBytes, bufferedBytes] = [0, 0];
+  const opened = () => {
+    const run = open();
+    const next = () => {
+      takenBytes += 100;
+      bufferedBytes += 300;
+      return run.next();
+    };
+    return { ...run, next };
+  };
+  const supply = () => ({ takenBytes, bufferedBytes });
+  const { metrics } = (await profileCandidate("p'3", opened, { ...options, supply }))!;
+  // Four workers, of which one gives the split that is read. This host receives from all four.
+  assertAlmostEquals(metrics.Rthp, 4 * 8_000 / 0.01, 1);
+  assertAlmostEquals(metrics.Ocycle, 0.5, 1e-9);
+});
+
 Deno.test("profileCandidate gives up early on a candidate that is much slower than this host", async () => {
   const { open, options, trained } = machine({ batchMs: 99, cpuMs: 0.5, trainMs: 1 });
   const { metrics } = (await profileCandidate("p'3", open, { ...options, localStepMs: 4 }))!;

@@ -134,9 +134,13 @@ function describeIteration(
   soft: SoftState,
   iteration: Iteration,
 ): IterationDescription {
-  const { iterationId, repetition, finished, error, splits } = iteration;
+  const { iterationId, repetition, finished, error } = iteration;
   const mode = state.modeOf(iteration);
-  const figures = currentOnly(soft, iterationFigures(state, soft, iteration));
+  const splits = splitsOf(state, iteration);
+  const isHandedOut = splits.length > 0 &&
+    splits.every(({ handedOut, total }) => handedOut >= total);
+  const current = currentOnly(soft, iterationFigures(state, soft, iteration));
+  const figures = { ...current, isHandedOut };
   const { readers, tasks } = figures;
   return {
     iterationId,
@@ -150,12 +154,18 @@ function describeIteration(
     finished,
     ...(error === null ? {} : { failure: error.message }),
     ...mode.describe({ state, iteration }, tasks),
-    splits: (splits?.cursors ?? []).map((cursor, source) => ({
-      repetition: cursor.repetition,
-      handedOut: mode.assignedCount(iteration) ?? cursor.next,
-      total: splitCount(splits!.bounds, source),
-    })),
+    splits,
   };
+}
+
+function splitsOf(state: DispatcherState, iteration: Iteration): IterationDescription["splits"] {
+  const { splits } = iteration;
+  const assigned = state.modeOf(iteration).assignedCount(iteration);
+  return (splits?.cursors ?? []).map(({ repetition, next }, source) => ({
+    repetition,
+    handedOut: assigned ?? next,
+    total: splitCount(splits!.bounds, source),
+  }));
 }
 
 /** Without the last figures of members that do not report now. A failure is no matter of time. */

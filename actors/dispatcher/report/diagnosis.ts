@@ -36,6 +36,8 @@ export interface IterationFigures {
   readonly sharing: boolean;
   /** Coordinated reads. */
   readonly rounds?: RoundsDescription;
+  /** Whether all splits of the current repetition are assigned. Default false. */
+  readonly isHandedOut?: boolean;
   /** Names of workers whose address does not answer. */
   readonly unreachable: ReadonlySet<string>;
   /** How long members have not reported, in ms, by what a sentence about them begins with. */
@@ -182,7 +184,13 @@ function trainersWait(
     return { kind: "trainers_wait", text: `Trainers wait ${waited}${whyInVain(iteration, idle)}` };
   }
   const wanted = optimalWorkers(iteration);
-  const advice = wanted === null || wanted <= measured
+  // A worker that completed its task found no splits, not even of a later repetition.
+  const isLast = iteration.isHandedOut === true &&
+    iteration.tasks.some(({ state }) => state === "completed");
+  const advice = isLast
+    ? "All splits are assigned, so more workers would get none in this epoch: more and smaller " +
+      "files, or a cheaper pipeline, help."
+    : wanted === null || wanted <= measured
     ? "More workers help, or a cheaper pipeline."
     : `About ${COUNT_FORMAT.format(Math.ceil(wanted))} would do.`;
   return {
@@ -196,8 +204,9 @@ function whyInVain(iteration: IterationFigures, idle: string): string {
   // A sentence about them follows.
   if (iteration.silentMs.size > 0 || unreadOf(iteration) !== "") return ".";
   return ` although ${idle}: the path between them is slow (network, or the trainers' own ` +
-    "processes), or epochs are so short that trainers mostly wait for their first elements. More " +
-    "requests in flight (maxOutstandingRequests) or larger batches may help.";
+    "processes), or epochs are so short that trainers mostly wait for their first elements. If the " +
+    "network is full, compression or smaller elements help; if not, more requests in flight " +
+    "(maxOutstandingRequests) or larger batches may help.";
 }
 
 function workersWait(busyShares: readonly number[], waitingShare: number): Bottleneck {
@@ -263,7 +272,8 @@ export function activityOf(signs: WorkerSigns): WorkerActivity {
   if (!working.some(({ figures }) => figures !== null && figures.produced > 0)) return STARTING;
   return {
     state: "idle",
-    reason: "Elements are ready, but its clients request none: they are slower than this worker.",
+    reason: "Elements are ready when its clients ask: they, or the network to them, are slower " +
+      "than this worker.",
   };
 }
 

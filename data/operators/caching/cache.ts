@@ -251,7 +251,7 @@ class CacheIterator extends ElementIterator {
   async #later(pending: Promise<unknown>): Promise<unknown> {
     let element: unknown;
     try {
-      element = await this.#context.waitFor(pending);
+      element = await this.#context.waitFor(pending, 0);
     } catch (error) {
       throw this.#failedWith(error);
     }

@@ -74,7 +74,7 @@ class ConcatenateIterator extends ElementIterator implements Stepping {
     if (this.#position === 2) return END;
     const element = this.#inputs[this.#position]!.next();
     return element instanceof Promise
-      ? this.#context.waitFor(element).then((element) => this.#accept(element))
+      ? this.#context.waitFor(element, this.#position).then((element) => this.#accept(element))
       : this.#accept(element);
   }
 

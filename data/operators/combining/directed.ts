@@ -86,7 +86,7 @@ export class DirectedIterator extends ElementIterator implements Stepping {
   async #later(index: number, pending: Promise<unknown>): Promise<unknown> {
     let element: unknown;
     try {
-      element = await this.#context.waitFor(pending);
+      element = await this.#context.waitFor(pending, index);
     } catch (error) {
       throw this.#failed(index, error);
     }

@@ -190,7 +190,12 @@ class ZipIterator extends ElementIterator {
   }
 
   async #later(parts: unknown[], failures: Failure[]): Promise<unknown> {
-    for (const part of parts) if (part instanceof Promise) part.catch(() => {});
+    const { host } = this.#context;
+    const startedAtMs = host.nowMs();
+    for (const [i, part] of parts.entries()) {
+      const arrives = () => this.#context.awaited(i, host.nowMs() - startedAtMs);
+      if (part instanceof Promise) part.then(arrives, arrives);
+    }
     const arrived: unknown[] = [];
     let isEnd = false;
     for (let i = 0; i < parts.length; i++) {

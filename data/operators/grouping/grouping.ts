@@ -96,7 +96,7 @@ export class GroupingIterator extends SteppingIterator {
     if (this.#inputEnded) return this.#take(END);
     const element = this.input.next();
     return element instanceof Promise
-      ? this.arrival(element).then((element) => this.#take(element))
+      ? this.arrival(element, 0).then((element) => this.#take(element))
       : this.#take(element);
   }
 

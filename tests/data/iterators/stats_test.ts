@@ -3,7 +3,7 @@
  * held memory, errors.
  */
 
-import { assert, assertEquals } from "../../assert.ts";
+import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { byteSize } from "../../../core/tree.ts";
 import { tensor } from "../../../core/tensor.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
@@ -200,6 +200,48 @@ Deno.test("waitMs is the operator's own time waiting for inputs", async () => {
     const { stats } = await drain(dataset, host);
     assertEquals(times(stats)[0], [0, 12], name);
     assertEquals(stats.slice(1).every(({ waitMs }) => waitMs === 0), true, name);
+  }
+});
+
+Deno.test("explain names the input that was waited for, if an operator has others or opens datasets", async () => {
+  const host = new StillHost();
+  const later = async (x: number) => {
+    await turn();
+    host.ms += 30;
+    return x;
+  };
+  const waits = Dataset.range(20).map(later);
+  // It takes thread time in all, but nobody waits for a promise of it.
+  const works = Dataset.range(20).map((x) => {
+    host.ms += 1;
+    return x;
+  });
+  const cases: [Dataset<unknown>, number][] = [
+    [Dataset.zip([works, waits]), 3],
+    [Dataset.zip([waits, works]), 1],
+    [Dataset.sampleFromDatasets([works, waits], { seed: 1 }), 3],
+    [works.concatenate(waits), 3],
+    [waits.cache(), 1],
+    [waits.flatMap((_, { Dataset }) => Dataset.range(3)), 1],
+    [waits.interleave((_, { Dataset }) => Dataset.range(3)), 1],
+    [
+      waits.groupByWindow({
+        key: () => 0,
+        windowSize: 4,
+        reduce: (_key, window) => window.batch(4),
+      }),
+      1,
+    ],
+  ];
+  for (const [dataset, number] of cases) {
+    await using iterator = openIterator(dataset.node, { host });
+    for await (const _ of iterator);
+    const explained = iterator.explain();
+    assertMatch(
+      explained.advice.at(-1)!,
+      new RegExp(`^map \\(operator ${number}\\) is waited for`),
+      String(explained),
+    );
   }
 });
 

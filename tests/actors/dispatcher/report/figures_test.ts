@@ -285,6 +285,37 @@ Deno.test("optimalWorkers is what the clients could use over what a worker makes
   assertMatch(bottleneck.text, /75 %.*2 of 2 workers busy.*8 would do/);
 });
 
+Deno.test("bottleneckOf proposes no more workers once a worker has found no splits left", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers, taskIds: [first = 0, second = 0], clientId } = await running(cluster, [
+    "w1",
+    "w2",
+  ]);
+  const waits = async (atMs: number) => {
+    for (const [taskId, worker] of [[first, workers[0]!], [second, workers[1]!]] as const) {
+      await report(cluster, worker, {
+        atMs,
+        stats: { [taskId]: { busyMs: atMs, produced: atMs / 200 } },
+      });
+    }
+    await say(cluster, clientId, {
+      ...{ atMs, elements: atMs / 100, trainingMs: atMs / 4, waitingMs: atMs * 3 / 4 },
+    });
+    return (await iterationOf(cluster)).bottleneck.text;
+  };
+  await waits(2_000);
+  assertMatch(await waits(4_000), /2 of 2 workers busy\. About 8 would do/);
+  const { total } = (await iterationOf(cluster)).splits[0]!;
+  for (let number = 1; number <= total; number++) {
+    await cluster.ask("getSplit", { taskId: first, number, source: 0, repetition: 0 });
+  }
+  // Another worker may still begin a later repetition.
+  assertMatch(await waits(6_000), /About 8 would do/);
+  workers[1]!.complete(second);
+  const text = await waits(8_000);
+  assertMatch(text, /All splits are assigned, so more workers would get none in this epoch/);
+});
+
 Deno.test("workers that rest while elements are ready wait for trainers, and are idle", async () => {
   await using cluster = await TestCluster.start();
   const { workers: [worker], taskIds: [taskId = 0], clientId } = await running(cluster, ["w"]);
@@ -295,7 +326,8 @@ Deno.test("workers that rest while elements are ready wait for trainers, and are
   assertEquals((await iterationOf(cluster)).bottleneck.kind, "workers_wait");
   const [described] = (await cluster.ask("describe", null)).workers;
   assertEquals(described!.activity.state, "idle");
-  assertMatch(described!.activity.reason!, /slower than this worker/);
+  // It cannot tell a slow client from a slow network.
+  assertMatch(described!.activity.reason!, /or the network to them, are slower than this worker/);
 });
 
 Deno.test("trainers that wait while workers rest are told to look at the way between them", async () => {
@@ -310,7 +342,7 @@ Deno.test("trainers that wait while workers rest are told to look at the way bet
   await say(cluster, clientId, { atMs: 5_000, elements: 10, trainingMs: 1_000, waitingMs: 4_000 });
   const { kind, text } = (await iterationOf(cluster)).bottleneck;
   assertEquals(kind, "trainers_wait");
-  assertMatch(text, /1 of 1 worker is not busy.*network/);
+  assertMatch(text, /1 of 1 worker is not busy.*network is full, compression.*if not, more req/);
 });
 
 Deno.test("bottleneckOf and activityOf judge no shares before the second report", async () => {
