@@ -13,7 +13,7 @@ import {
   assertStringIncludes,
 } from "../../../assert.ts";
 import { assertCheckpointLaw } from "../../lib/checkpoint_law.ts";
-import { collectWithErrors, failingOn } from "../../lib/collect.ts";
+import { collectWithErrors, failingOn, turn } from "../../lib/collect.ts";
 import { outcomesOf, readOutcomes } from "../../lib/outcomes.ts";
 import { inFolder } from "../../../lib/temp_folder.ts";
 
@@ -284,7 +284,7 @@ Deno.test("cache(path) and snapshot store elements in order, so that ranks read 
   let made = 0;
   const firstLast = async (x: number) => {
     made++;
-    if (x === 0) await new Promise((resolve) => setTimeout(resolve));
+    if (x === 0) await turn();
     return x;
   };
   const free = { numParallelCalls: 2, deterministic: false };
